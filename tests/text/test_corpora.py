@@ -1,0 +1,294 @@
+"""Reading parallel text: what is checked, what is held out, where a named corpus is found."""
+
+import gzip
+import hashlib
+import http.server
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2see.config import DataConfig
+from seq2see.errors import InputError
+from seq2see.text import corpora
+
+DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
+TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
+Pair = tuple[str, str]
+
+
+def config(**keys: Any) -> DataConfig:
+    return DataConfig.model_validate({"source": "de", "target": "en", **keys})
+
+
+def write(directory: Path, **files: str | bytes) -> Path:
+    """Write files whose names have `__` for a dot."""
+    for name, content in files.items():
+        content = content.encode() if isinstance(content, str) else content
+        (directory / name.replace("__", ".")).write_bytes(content)
+    return directory
+
+
+def numbered(count: int, word: str = "satz") -> str:
+    return "".join(f"{word} {number}\tsentence {word} {number}\n" for number in range(count))
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+@given(lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1))
+def test_only_line_feeds_end_lines(
+    lines: list[str], ending: str, last: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines = [*lines, "a\u2028b\x85c\x0cd\x1ee"]
+    content = (ending.join(lines) + (ending if last else "")).encode()
+    path = tmp_path_factory.mktemp("lines") / "text"
+    for stored in (content, b"\xef\xbb\xbf" + content, gzip.compress(content)):
+        path.write_bytes(stored)
+        assert corpora.read_lines(path) == [lines[0].removeprefix("\ufeff"), *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "x.txt: an empty file"),
+        (gzip.compress(b""), "x.txt: an empty file"),
+        (b"\n\r\n \n", "x.txt: nothing but empty lines"),
+        (b"ja\nn\xfcr\n", "x.txt:2: byte 0xfc is not UTF-8"),
+        ("ja\nnein\n".encode("utf-16"), "x.txt:1: byte 0xff is not UTF-8"),
+        (b"ja\nne\0in\n", "x.txt:2: a NUL byte"),
+        (gzip.compress(b"ja\nnein\n" * 99)[:-12], "x.txt: a truncated or corrupt gzip"),
+        (gzip.compress(b"ja\nnein\n" * 99)[:12] + b"\xff" * 30, "x.txt: a truncated or corrupt gzip"),
+        (gzip.compress(b"ja\n") + b"junk", "x.txt: a truncated or corrupt gzip"),
+        (None, "x.txt: cannot read the corpus: No such file"),
+    ],
+)
+def test_a_bad_file_is_named(content: bytes | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "x.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        corpora.read_lines(tmp_path / "x.txt")
+    assert "\n" not in str(caught.value)
+
+
+def test_aligned_files_must_have_as_many_lines(tmp_path: Path) -> None:
+    write(tmp_path, a="eins\nzwei\n", b="one\ntwo\nthree\n")
+    with pytest.raises(InputError, match=r"a has 2 lines but .*b has 3"):
+        corpora.read_pairs(["a", "b"], base=tmp_path)
+    with pytest.raises(InputError, match=r"lists 1 files"):
+        corpora.read_pairs(["a"], base=tmp_path)
+
+
+def test_columns_of_a_table(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv="7\tone\teins\r\n8\ttwo\tzwei\tmore\r\n\r\n")
+    pairs = corpora.read_pairs("t.tsv", (2, 1), tmp_path)
+    assert pairs == [("eins", "one"), ("zwei", "two"), ("", "")]
+    with pytest.raises(InputError, match=r"t.tsv:1: 3 tab-separated columns, but data.columns = \[0, 3\] needs 4"):
+        corpora.read_pairs("t.tsv", (0, 3), tmp_path)
+
+
+def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
+    write(tmp_path, train__de="a\n\nc\nd\n", train__en="A\nB\n \nD\n", v="x\ty\n\tz\n", t="x\ty\n")
+    corpus = corpora.load(config(train=".", val="v", test="t"), tmp_path)
+    assert (corpus.train.pairs, corpus.train.dropped) == ([("a", "A"), ("d", "D")], 2)
+    assert (corpus.val.pairs, corpus.val.dropped) == ([("x", "y")], 1)
+    assert corpus.train.digest == hashlib.sha256(b"a\nA\nd\nD\n").hexdigest()
+    write(tmp_path, v="\tz\nx\t\n")
+    with pytest.raises(InputError, match="v: no pair has text on both sides"):
+        corpora.load(config(train=".", val="v", test="t"), tmp_path)
+
+
+def test_a_directory_brings_its_splits(tmp_path: Path) -> None:
+    for split in ("train", "val", "test", "test_2", "extra"):
+        english = gzip.compress(f"{split} en\n".encode())
+        write(tmp_path, **{f"{split}__de": f"{split} de\n".encode(), f"{split}__en__gz": english})
+    write(tmp_path, test_2__de__gz=b"not taken, since the plain file is there", test_fr__de="x\n", test_fr__fr="y\n")
+    corpus = corpora.load(config(train=str(tmp_path)))
+    assert corpus.train.pairs == [("train de", "train en")]
+    assert corpus.val.pairs == [("val de", "val en")]
+    assert {name: test.pairs for name, test in corpus.tests.items()} == {
+        "test": [("test de", "test en")],
+        "test_2": [("test_2 de", "test_2 en")],
+    }
+    mine = {"mine": ["val.en.gz", "val.de"]}
+    backwards = corpora.load(config(source="en", target="de", train=".", test=mine), tmp_path)
+    assert backwards.train.pairs == [("train en", "train de")]
+    assert {name: test.pairs for name, test in backwards.tests.items()} == {"mine": [("val en", "val de")]}
+    with pytest.raises(InputError, match=r"no train.fr with train.en \(or .gz\)"):
+        corpora.load(config(source="fr", train="."), tmp_path)
+
+
+def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    write(tmp_path / "sub", t__tsv="a\tb\n")
+    monkeypatch.chdir(tmp_path)
+    wanted = corpora.load(config(train="sub/t.tsv", val="sub/t.tsv", test="sub/t.tsv"))
+    assert corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), Path("sub")) == wanted
+    for split in ("train", "val", "test"):
+        write(tmp_path / "sub", **{f"{split}__de": "a\n", f"{split}__en": "b\n"})
+    (tmp_path / "sub" / "deep").symlink_to(tmp_path / "sub")
+    assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == wanted
+
+
+sentences = st.integers(0, 25).map("s{}".format)
+
+
+@given(pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=60), count=st.integers(1, 9))
+def test_what_is_held_out_is_never_trained_on(pairs: list[Pair], count: int) -> None:
+    train, val, test = corpora.hold_out(pairs, count, 2)
+    assert sorted(train + val + test) == sorted(pairs)
+    for part, others in ((val, train + test), (test, train + val)):
+        assert len(part) <= min(count, max(1, len(pairs) // 20))
+        for side in (0, 1):
+            assert not {pair[side] for pair in part} & {pair[side] for pair in others}
+    positions = [pairs.index(pair) for pair in train]
+    assert len(set(train)) < len(train) or positions == sorted(positions)  # in the order of the file
+    shuffled = random.Random(count).sample(pairs, len(pairs))
+    assert [sorted(part) for part in corpora.hold_out(shuffled, count, 2)] == [sorted(p) for p in (train, val, test)]
+
+
+def test_case_and_spacing_do_not_make_another_sentence() -> None:
+    pairs = [("Hallo du", "a"), ("hallo  DU ", "b"), ("x", "B")] + [(f"s{n}", f"t{n}") for n in range(97)]
+    for part in corpora.hold_out(pairs, 5, 2):
+        assert sum(pair in pairs[:3] for pair in part) in (0, 3)
+
+
+def test_large_groups_stay_in_training() -> None:
+    large = [(f"dasselbe {size}", f"always {size} {number}") for size in (300, 40) for number in range(size)]
+    train, val = corpora.hold_out(large + [(f"s{number}", f"t{number}") for number in range(660)], 50, 1)
+    assert set(large) <= set(train) and len(val) == 50
+
+
+def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv=numbered(200), v__tsv=numbered(3, "val"))
+    whole = corpora.load(config(train="t.tsv", hold_out=7), tmp_path)
+    assert [len(part.pairs) for part in (whole.train, whole.val, whole.tests["test"])] == [186, 7, 7]
+    assert (whole.val.name, whole.tests["test"].name) == ("val", "test")
+    limited = corpora.load(config(train="t.tsv", hold_out=7, limit=10), tmp_path)
+    assert (limited.val, limited.tests) == (whole.val, whole.tests)
+    assert limited.train.pairs == whole.train.pairs[:10] and limited.train.digest != whole.train.digest
+    given_val = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=7), tmp_path)
+    assert [len(part.pairs) for part in (given_val.train, given_val.val, given_val.tests["test"])] == [193, 3, 7]
+    no_test = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=0), tmp_path)
+    assert (len(no_test.train.pairs), no_test.tests) == (200, {})
+    with pytest.raises(InputError, match=r"data.hold_out = 0, but nothing to validate on; give data.val"):
+        corpora.load(config(train="t.tsv", hold_out=0), tmp_path)
+    at_most = corpora.load(config(train="t.tsv", hold_out=1000), tmp_path)
+    assert len(at_most.val.pairs) == len(at_most.tests["test"].pairs) == 10  # 5 %
+
+
+def test_too_little_to_hold_out(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv="a\tb\nc\td\n")
+    with pytest.raises(InputError, match=r"t.tsv': 2 pairs are too few .* give data.val and data.test"):
+        corpora.load(config(train="t.tsv"), tmp_path)
+
+
+def test_captions_in_both_directions() -> None:
+    forth = corpora.load(config(corpus="captions", limit=30))
+    back = corpora.load(config(corpus="captions", limit=30, source="en", target="de"))
+    assert len(forth.train.pairs) == 30 and len(forth.val.pairs) == 1000
+    assert {name: len(test.pairs) for name, test in forth.tests.items()} == {"test": 1000, "test_structures": 1000}
+    assert [pair[::-1] for pair in back.train.pairs] == forth.train.pairs
+    with pytest.raises(InputError, match="'captions' is de and en, not 'fr' and 'en'"):
+        corpora.load(config(corpus="captions", source="fr"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home of a tiny Multi30k on this machine, and an empty cache."""
+    served = tmp_path / "home"
+    served.mkdir()
+    for name in corpora.MULTI30K_SUMS:
+        content = gzip.compress(f"{name}\n".encode(), mtime=0)
+        (served / name).write_bytes(content)
+        monkeypatch.setitem(corpora.MULTI30K_SUMS, name, hashlib.sha256(content).hexdigest())
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setattr(corpora, "MULTI30K_HOME", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SEQ2SEE_DATA", raising=False)
+    yield served
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_multi30k_is_downloaded_once(home: Path, tmp_path: Path) -> None:
+    corpus = corpora.load(config(corpus="multi30k"))
+    assert corpus.train.pairs == [("train.de.gz", "train.en.gz")] and len(corpus.tests) == 2
+    for file in home.iterdir():
+        file.unlink()
+    assert corpora.load(config(corpus="multi30k")) == corpus
+    cache = tmp_path / "cache" / "seq2see" / "multi30k"
+    assert {path.name for path in cache.iterdir()} == {name for name in corpora.MULTI30K_SUMS if ".fr." not in name}
+    (cache / "val.en.gz").write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"val.en.gz: cannot download .*404"):
+        corpora.load(config(corpus="multi30k"))
+
+
+def test_a_wrong_checksum_keeps_nothing(home: Path, tmp_path: Path) -> None:
+    (home / "train.de.gz").write_bytes(gzip.compress(b"changed\n"))
+    with pytest.raises(InputError, match=r"train.de.gz: SHA-256 \w{64} instead of \w{64}; nothing was kept"):
+        corpora.load(config(corpus="multi30k"))
+    assert not list(tmp_path.glob("cache/**/*.gz"))
+
+
+def test_without_a_network_the_way_out_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora, "MULTI30K_HOME", "http://127.0.0.1:1")
+    with pytest.raises(InputError, match=r"http://127.0.0.1:1/train.de.gz: cannot download .*--data DIR"):
+        corpora.load(config(corpus="multi30k"))
+    with pytest.raises(InputError, match="is de, en and fr, not 'cs'"):
+        corpora.load(config(corpus="multi30k", source="cs"))
+
+
+def test_where_multi30k_is_found(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("given", "given"), ("named/multi30k", "named")):
+        (tmp_path / name).mkdir(parents=True)
+        for split in ("train", "val", "test"):
+            write(tmp_path / name, **{f"{split}__de": f"{text}\n", f"{split}__en": "x\n"})
+    monkeypatch.setenv("SEQ2SEE_DATA", str(tmp_path / "named"))
+    assert corpora.load(config(corpus="multi30k")).train.pairs == [("named", "x")]
+    monkeypatch.chdir(tmp_path)
+    assert corpora.load(config(corpus="multi30k"), Path("given")).train.pairs == [("given", "x")]
+    with pytest.raises(InputError, match=r"train.de: not a directory; --data is that of multi30k"):
+        corpora.load(config(corpus="multi30k"), Path("given/train.de"))
+    with pytest.raises(InputError, match=r"named: no train.de with train.en"):
+        corpora.load(config(corpus="multi30k"), Path("named"))
+
+
+@pytest.mark.skipif(not (DATA / "multi30k").is_dir(), reason="Multi30k is not under SEQ2SEE_DATA")
+def test_the_real_multi30k() -> None:
+    for name, expected in corpora.MULTI30K_SUMS.items():
+        assert hashlib.sha256((DATA / "multi30k" / name).read_bytes()).hexdigest() == expected
+    corpus = corpora.load(config(corpus="multi30k"))
+    assert (len(corpus.train.pairs), len(corpus.val.pairs)) == (29_000, 1014)
+    assert {name: len(test.pairs) for name, test in corpus.tests.items()} == {
+        "test_2016_flickr": 1000,
+        "test_2017_flickr": 1000,
+    }
+
+
+@pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")
+def test_holding_out_of_tatoeba() -> None:
+    started = time.process_time()
+    corpus = corpora.load(config(train=TATOEBA.name, columns=[1, 0]), TATOEBA.parent)
+    assert time.process_time() - started < 10  # measured: 2 seconds
+    test = corpus.tests["test"]
+    assert [len(part.pairs) for part in (corpus.train, corpus.val, test)] == [167_813, 1000, 1000]
+    for side in (0, 1):
+        known = {pair[side] for pair in corpus.train.pairs}
+        assert not any(pair[side] in known for pair in corpus.val.pairs + test.pairs)
