@@ -1,0 +1,101 @@
+"""Batches: pairs of about equal length together, padded little, shuffled anew each epoch."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seq2see.text.vocab import BEGIN, END, PAD
+
+Ids = list[int]
+IdPair = tuple[Ids, Ids]
+
+MOST_PADDING = 0.05  # of a batch that is at least half full
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some sentence pairs as padded ids; `lines` says which pairs of the corpus they are."""
+
+    source: Tensor  # (B, S): w1 … wn </s>
+    target_in: Tensor  # (B, T): <s> w1 … wn
+    target_out: Tensor  # (B, T): w1 … wn </s>
+    lines: list[int]
+
+    @property
+    def source_tokens(self) -> int:
+        return int((self.source != PAD).sum())
+
+    @property
+    def target_tokens(self) -> int:
+        return int((self.target_out != PAD).sum())
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.source.to(device), self.target_in.to(device), self.target_out.to(device), self.lines)
+
+
+def pad(rows: Sequence[Ids]) -> Tensor:
+    """Rows of ids, filled up with padding to the longest."""
+    longest = max(len(row) for row in rows)
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])  # (B, S)
+
+
+def collate(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
+    """Pad the given lines into one batch; the only place where the target is shifted."""
+    return Batch(
+        source=pad([pairs[line][0] + [END] for line in lines]),
+        target_in=pad([[BEGIN, *pairs[line][1]] for line in lines]),
+        target_out=pad([[*pairs[line][1], END] for line in lines]),
+        lines=list(lines),
+    )
+
+
+def by_tokens(pairs: Sequence[IdPair], tokens: int, seed: int, epoch: int) -> list[list[int]]:
+    """Cut the corpus into batches of near-equal lengths whose longer side has at most `tokens` with padding."""
+    shuffle = random.Random(f"batches/{seed}/{epoch}")
+    lines = list(range(len(pairs)))
+    shuffle.shuffle(lines)  # the sort is stable: pairs of equal lengths meet others each epoch
+
+    def place(line: int) -> tuple[int, int]:
+        source, target = len(pairs[line][0]), len(pairs[line][1])
+        # Rising and falling source lengths in turn, so that a batch across two target lengths stays even.
+        return target, source if target % 2 else -source
+
+    lines.sort(key=place)
+    batches: list[list[int]] = []
+    longest = (0, 0)  # of the open batch, per side
+    real = 0
+    for line in lines:
+        lengths = len(pairs[line][0]) + 1, len(pairs[line][1]) + 1
+        size = len(batches[-1]) + 1 if batches else 1
+        wider = max(longest[0], lengths[0]), max(longest[1], lengths[1])
+        over = max(wider) * size > tokens
+        # Better a batch of half the budget than one that is mostly padding on a side.
+        uneven = real + sum(lengths) < (1 - MOST_PADDING) * sum(wider) * size and max(longest) * size > tokens / 2
+        if not batches or over or uneven:
+            batches.append([])
+            wider, real = lengths, 0
+        batches[-1].append(line)
+        longest, real = wider, real + sum(lengths)
+    shuffle.shuffle(batches)
+    return batches
+
+
+def by_sentences(count: int, sentences: int, seed: int, epoch: int) -> list[list[int]]:
+    """Cut a shuffled corpus of `count` pairs into batches of a fixed number of pairs, whatever their length."""
+    lines = list(range(count))
+    random.Random(f"batches/{seed}/{epoch}").shuffle(lines)
+    return [lines[start : start + sentences] for start in range(0, count, sentences)]
+
+
+def padding_share(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]]) -> float:
+    """The share of all places, source and target, that hold padding."""
+    real = padded = 0
+    for batch in batches:
+        for side in (0, 1):
+            lengths = [len(pairs[line][side]) + 1 for line in batch]
+            real += sum(lengths)
+            padded += max(lengths) * len(lengths)
+    return 1 - real / padded if padded else 0.0
