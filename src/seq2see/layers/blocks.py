@@ -1,0 +1,131 @@
+"""The layers of encoder and decoder: attention and feed-forward, each inside a residual (figure 1)."""
+
+import torch
+from torch import Tensor, nn
+
+from seq2see.layers.attention import KeysValues, MultiHeadAttention
+from seq2see.layers.scores import Score, scaled_dot
+from seq2see.layers.trace import Trace
+
+
+class FeedForward(nn.Module):
+    """max(0, x W_1 + b_1) W_2 + b_2, at every position alike (equation 2)."""
+
+    def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.expand = nn.Linear(width, inner)
+        self.dropout = nn.Dropout(dropout)
+        self.contract = nn.Linear(inner, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.contract(self.dropout(self.expand(x).relu()))  # type: ignore[no-any-return]
+
+
+class Residual(nn.Module):
+    """pre: x + dropout(f(norm(x))); post: norm(x + dropout(f(x))), as in the paper (section 5.4).
+
+    `before` prepares the input of f, `after` joins its output, so that f is free to return more than a tensor.
+    """
+
+    def __init__(self, width: int, dropout: float, norm: str) -> None:
+        super().__init__()
+        if norm not in ("pre", "post"):
+            raise ValueError(f"norm is {norm!r}; it must be 'pre' or 'post'")
+        self.pre = norm == "pre"
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def before(self, x: Tensor) -> Tensor:
+        return self.norm(x) if self.pre else x
+
+    def after(self, x: Tensor, output: Tensor) -> Tensor:
+        x = x + self.dropout(output)
+        return x if self.pre else self.norm(x)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward (section 3.1)."""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        *,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        norm: str = "pre",
+        score: Score = scaled_dot,
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(width, heads, dropout=attention_dropout, score=score)
+        self.feed_forward = FeedForward(width, inner, dropout)
+        self.self_residual = Residual(width, dropout, norm)
+        self.feed_forward_residual = Residual(width, dropout, norm)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        y = self.self_residual.before(x)
+        y, weights = self.self_attention(y, y, y, mask, need_weights=trace is not None)
+        x = self.self_residual.after(x, y)
+        if trace is not None:
+            trace.keep("self", weights)
+        y = self.feed_forward(self.feed_forward_residual.before(x))
+        return self.feed_forward_residual.after(x, y)  # (B, S, D)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the memory, then feed-forward (section 3.1)."""
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        *,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        norm: str = "pre",
+        score: Score = scaled_dot,
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(width, heads, dropout=attention_dropout, score=score)
+        self.cross_attention = MultiHeadAttention(width, heads, dropout=attention_dropout, score=score)
+        self.feed_forward = FeedForward(width, inner, dropout)
+        self.self_residual = Residual(width, dropout, norm)
+        self.cross_residual = Residual(width, dropout, norm)
+        self.feed_forward_residual = Residual(width, dropout, norm)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: KeysValues,
+        *,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        past: KeysValues | None = None,
+        trace: Trace | None = None,
+    ) -> tuple[Tensor, KeysValues]:
+        """The new positions x (B, T, D) look at `past` and themselves, then at `memory`, both as keys and values.
+
+        Returns the layer's output and the past grown by T positions.
+        """
+        need_weights = trace is not None
+        y = self.self_residual.before(x)
+        past = grow(past, self.self_attention.keys_values(y, y))
+        y, self_weights = self.self_attention.look(y, past, mask, need_weights=need_weights)
+        x = self.self_residual.after(x, y)
+        y = self.cross_residual.before(x)
+        y, cross_weights = self.cross_attention.look(y, memory, memory_mask, need_weights=need_weights)
+        x = self.cross_residual.after(x, y)
+        if trace is not None:
+            trace.keep("self", self_weights)
+            trace.keep("cross", cross_weights)
+        y = self.feed_forward(self.feed_forward_residual.before(x))
+        return self.feed_forward_residual.after(x, y), past  # (B, T, D)
+
+
+def grow(past: KeysValues | None, new: KeysValues) -> KeysValues:
+    """Append keys and values of new positions to those of the past."""
+    if past is None:
+        return new
+    return torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2)  # (B, H, T, K)

@@ -1,0 +1,156 @@
+"""Encoder and decoder layers against torch's, with the same weights, pre- and post-norm."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from seq2see.layers.attention import MultiHeadAttention
+from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward, Residual, grow
+from seq2see.layers.masks import causal_mask
+from seq2see.layers.trace import Trace
+
+B, T, S, WIDTH, HEADS, INNER = 2, 5, 7, 12, 3, 10
+norms = pytest.mark.parametrize("norm", ["pre", "post"])
+REAL = torch.tensor([[True] * 4 + [False] * 3, [True] * 6 + [False]])  # (B, S)
+
+
+def close(left: Tensor, right: Tensor) -> None:
+    torch.testing.assert_close(left, right, rtol=0, atol=1e-12)
+
+
+def shake(module: nn.Module) -> None:
+    """Biases and norms start at 0 and 1, where a forgotten or swapped one would not show."""
+    torch.manual_seed(4)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+
+
+def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+    assert theirs.in_proj_weight is not None and theirs.in_proj_bias is not None
+    parts = (ours.query, ours.key, ours.value)
+    with torch.no_grad():
+        for part, weight, bias in zip(parts, theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True):
+            part.weight.copy_(weight)
+            part.bias.copy_(bias)
+    ours.output.load_state_dict(theirs.out_proj.state_dict())
+
+
+def copy_rest(
+    theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward, residuals: list[Residual]
+) -> None:
+    ours.expand.load_state_dict(theirs.linear1.state_dict())
+    ours.contract.load_state_dict(theirs.linear2.state_dict())
+    for number, residual in enumerate(residuals, start=1):
+        residual.norm.load_state_dict(getattr(theirs, f"norm{number}").state_dict())
+
+
+def encoder_layers(norm: str) -> tuple[EncoderLayer, nn.TransformerEncoderLayer]:
+    ours = EncoderLayer(WIDTH, HEADS, INNER, dropout=0.2, norm=norm).double().eval()
+    theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre")
+    theirs = theirs.double().eval()
+    shake(theirs)
+    copy_attention(theirs.self_attn, ours.self_attention)
+    copy_rest(theirs, ours.feed_forward, [ours.self_residual, ours.feed_forward_residual])
+    return ours, theirs
+
+
+def decoder_layers(norm: str) -> tuple[DecoderLayer, nn.TransformerDecoderLayer]:
+    ours = DecoderLayer(WIDTH, HEADS, INNER, dropout=0.2, norm=norm).double().eval()
+    theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre")
+    theirs = theirs.double().eval()
+    shake(theirs)
+    copy_attention(theirs.self_attn, ours.self_attention)
+    copy_attention(theirs.multihead_attn, ours.cross_attention)
+    copy_rest(theirs, ours.feed_forward, [ours.self_residual, ours.cross_residual, ours.feed_forward_residual])
+    return ours, theirs
+
+
+@norms
+def test_encoder_layer_agrees_with_torch(norm: str) -> None:
+    ours, theirs = encoder_layers(norm)
+    x = torch.randn(B, S, WIDTH, dtype=torch.float64)
+    expected = theirs(x, src_key_padding_mask=~REAL)
+    output = ours(x, REAL[:, None, None])
+    assert output.shape == (B, S, WIDTH)
+    close(output[REAL], expected[REAL])
+
+
+@norms
+def test_decoder_layer_agrees_with_torch(norm: str) -> None:
+    ours, theirs = decoder_layers(norm)
+    x = torch.randn(B, T, WIDTH, dtype=torch.float64)
+    memory = torch.randn(B, S, WIDTH, dtype=torch.float64)
+    expected = theirs(x, memory, tgt_mask=~causal_mask(T), memory_key_padding_mask=~REAL)
+    pairs = ours.cross_attention.keys_values(memory, memory)
+    output, past = ours(x, pairs, mask=causal_mask(T), memory_mask=REAL[:, None, None])
+    close(output, expected)
+    assert [tensor.shape for tensor in past] == [(B, HEADS, T, WIDTH // HEADS)] * 2
+
+
+@norms
+def test_decoder_layer_with_a_past_equals_the_whole_at_once(norm: str) -> None:
+    ours, _ = decoder_layers(norm)
+    x = torch.randn(B, T, WIDTH, dtype=torch.float64)
+    memory = torch.randn(B, S, WIDTH, dtype=torch.float64)
+    pairs = ours.cross_attention.keys_values(memory, memory)
+    whole, whole_past = ours(x, pairs, mask=causal_mask(T))
+    first, past = ours(x[:, :2], pairs, mask=causal_mask(2))
+    second, past = ours(x[:, 2:], pairs, mask=causal_mask(T - 2, T), past=past)
+    close(torch.cat([first, second], 1), whole)
+    for grown, expected in zip(past, whole_past, strict=True):
+        close(grown, expected)
+
+
+@norms
+def test_a_trace_changes_nothing_and_holds_the_weights_of_the_layer(norm: str) -> None:
+    encoder, _ = encoder_layers(norm)
+    decoder, _ = decoder_layers(norm)
+    source = torch.randn(B, S, WIDTH, dtype=torch.float64)
+    target = torch.randn(B, T, WIDTH, dtype=torch.float64)
+    pairs = decoder.cross_attention.keys_values(source, source)
+    trace = Trace()
+    real = REAL[:, None, None]
+    close(encoder(source, real, trace.at("encoder")), encoder(source, real))
+    traced, _ = decoder(target, pairs, mask=causal_mask(T), memory_mask=real, trace=trace.at("decoder"))
+    close(traced, decoder(target, pairs, mask=causal_mask(T), memory_mask=real)[0])
+    assert {name: tuple(weights.shape) for name, weights in trace.weights.items()} == {
+        "encoder.self": (B, HEADS, S, S),
+        "decoder.self": (B, HEADS, T, T),
+        "decoder.cross": (B, HEADS, T, S),
+    }
+    y = decoder.self_residual.before(target)
+    _, expected = decoder.self_attention(y, y, y, causal_mask(T), need_weights=True)
+    close(trace.weights["decoder.self"], expected)
+
+
+def test_grow_appends_positions_and_begins_with_nothing() -> None:
+    new = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 4, 5)
+    assert grow(None, new) is new
+    more = torch.randn(2, 3, 1, 5), torch.randn(2, 3, 1, 5)
+    for grown, old, added in zip(grow(new, more), new, more, strict=True):
+        assert torch.equal(grown[:, :, :4], old) and torch.equal(grown[:, :, 4:], added)
+
+
+def test_dropout_acts_in_training_and_leaves_the_residual_path_open() -> None:
+    torch.manual_seed(0)
+    residual = Residual(WIDTH, dropout=0.5, norm="pre")
+    x, output = torch.full((1, 200, WIDTH), 3.0), torch.ones(1, 200, WIDTH)
+    values = residual.after(x, output).unique().tolist()
+    assert values == [3.0, 5.0]  # the input is never dropped, the output is dropped or doubled
+    residual.eval()
+    assert residual.after(x, output).unique().tolist() == [4.0]
+
+
+def test_feed_forward_treats_every_position_alike() -> None:
+    layer = FeedForward(WIDTH, INNER).double()
+    x = torch.randn(B, T, WIDTH, dtype=torch.float64)
+    expected = (x @ layer.expand.weight.T + layer.expand.bias).clamp(min=0) @ layer.contract.weight.T
+    close(layer(x), expected + layer.contract.bias)
+    order = [3, 0, 4, 1, 2]
+    close(layer(x[:, order]), layer(x)[:, order])
+
+
+def test_an_unknown_norm_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^norm is 'sandwich'; it must be 'pre' or 'post'$"):
+        Residual(WIDTH, 0.0, "sandwich")
