@@ -1,0 +1,128 @@
+"""Checkpoints: all that a run needs to go on, as safetensors and JSON with checksums; nothing that executes."""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn, optim
+
+from seq2see.errors import InputError, WorkError
+from seq2see.files import sha256, sync
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Named groups of tensors (weights, optimizer, generators, ema) and a JSON-able state."""
+
+    groups: dict[str, Tensors]
+    state: dict[str, Any]
+
+
+def save(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write under a temporary name, flush, rename: a folder with the final name is always whole."""
+    temporary, replaced = folder.with_name(f".{folder.name}.tmp"), folder.with_name(f".{folder.name}.old")
+    try:
+        for left_over in (temporary, replaced):
+            shutil.rmtree(left_over, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        for name, tensors in checkpoint.groups.items():
+            safetensors.torch.save_file(tensors, temporary / f"{name}.safetensors")
+        sums = {file.name: sha256(file) for file in sorted(temporary.iterdir())}
+        (temporary / "state.json").write_text(json.dumps({"state": checkpoint.state, "sha256": sums}))
+        for file in temporary.iterdir():
+            sync(file)
+        if folder.exists():
+            os.replace(folder, replaced)
+        os.replace(temporary, folder)
+        shutil.rmtree(replaced, ignore_errors=True)
+        sync(folder.parent)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise WorkError(f"{folder}: cannot write the checkpoint: {error}; earlier checkpoints are kept") from None
+
+
+def load(folder: Path) -> Checkpoint:
+    """Read a checkpoint, refusing one whose files are missing or do not match their checksums."""
+    at = folder / "state.json"
+    try:
+        saved = json.loads(at.read_text(encoding="utf-8"))
+        for name, sum_ in saved["sha256"].items():
+            if sha256(folder / name) != sum_:
+                raise InputError(f"{folder / name}: corrupt: its SHA-256 differs from the one in state.json")
+        groups = {Path(name).stem: safetensors.torch.load_file(folder / name) for name in saved["sha256"]}
+        return Checkpoint(groups, saved["state"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{at}: not a readable checkpoint: {error}") from None
+
+
+def saved_in(folder: Path) -> list[Path]:
+    """The checkpoints under a run's `checkpoints/`, oldest first."""
+    return sorted(path for path in folder.glob("update-*") if path.is_dir())
+
+
+def weights(model: nn.Module) -> Tensors:
+    """The learned tensors by name; a tied one appears once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def copy_into(model: nn.Module, tensors: Tensors, origin: Path | str) -> None:
+    """Fill the model's weights, refusing any missing, unknown or differently shaped one by name."""
+    own = weights(model)
+    for name in sorted(own.keys() ^ tensors.keys()):
+        raise InputError(f"{origin}: {'no' if name in own else 'unknown'} weight {name!r} for this recipe's model")
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape:
+            shapes = f"{tuple(tensor.shape)}, and the recipe's model wants {tuple(own[name].shape)}"
+            raise InputError(f"{origin}: weight {name!r} has shape {shapes}")
+        own[name].copy_(tensor)
+
+
+def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> Tensors:
+    """The optimizer's running averages as `parameter/entry`."""
+    return {
+        f"{name}/{entry}": value.contiguous()
+        for name, parameter in model.named_parameters()
+        for entry, value in optimizer.state[parameter].items()
+    }
+
+
+def copy_into_optimizer(model: nn.Module, optimizer: optim.Optimizer, tensors: Tensors) -> None:
+    parameters = dict(model.named_parameters())
+    for key, tensor in tensors.items():
+        name, _, entry = key.rpartition("/")
+        target = parameters[name]
+        optimizer.state[target][entry] = tensor.to(target.device)  # fused Adam keeps its step count there too
+
+
+def generators() -> Tensors:
+    """The state of torch's generators, which dropout draws from."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda.{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def restore_generators(states: Tensors) -> None:
+    torch.set_rng_state(states["cpu"])
+    for i in range(torch.cuda.device_count()):
+        if f"cuda.{i}" in states:
+            torch.cuda.set_rng_state(states[f"cuda.{i}"], i)
+
+
+def average(folders: list[Path], group: str) -> Tensors:
+    """The mean of the weights of several checkpoints (section 6.1), summed in double precision."""
+    total: Tensors = {}
+    for folder in folders:
+        for name, tensor in load(folder).groups[group].items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / len(folders)).float() for name, tensor in total.items()}

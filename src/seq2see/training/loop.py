@@ -1,0 +1,295 @@
+"""The training loop: from a fresh or resumed model to the weights that validation chose."""
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from seq2see.batches import Batch, IdPair, by_sentences, by_tokens, collate
+from seq2see.config import TrainConfig
+from seq2see.errors import InputError, WorkError
+from seq2see.training import checkpoint
+from seq2see.training.loss import smoothed_loss
+from seq2see.training.optimizer import adam
+from seq2see.training.report import Reporter
+from seq2see.training.schedule import learning_rate
+
+REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a look at the validation set found."""
+
+    loss: float  # the training criterion, per token
+    perplexity: float  # e^(−log p per token), without smoothing
+    bleu: float
+    samples: list[tuple[str, str, str]]  # source, reference, output
+
+
+@dataclass
+class Position:
+    """Where a run stands; saved with every checkpoint."""
+
+    update: int = 0
+    epoch: int = 1
+    batch: int = 0  # batches already seen of this epoch
+    epoch_batches: int = 1
+    batches: int = 0  # of all epochs
+    samples: int = 0
+    tokens: int = 0  # of the target side
+    seconds: float = 0.0  # training, validation and checkpoints
+    validations: dict[str, float] = field(default_factory=dict)  # checkpoint → its score, higher is better
+    since_best: int = 0
+    tenths: int = 0  # tenths of the budget after which a checkpoint was written
+
+
+class Training:
+    """One run of the loop: `run()` returns the chosen weights.
+
+    `examples(epoch)` gives the pairs of an epoch, `validate(model)` looks at the validation set.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        width: int,
+        folder: Path,
+        examples: Callable[[int], Sequence[IdPair]],
+        validate: Callable[[nn.Module], Validation],
+        reporter: Reporter,
+    ) -> None:
+        self.model, self.config, self.width, self.folder = model, config, width, folder
+        self.examples, self.validate, self.reporter = examples, validate, reporter
+        self.device = next(model.parameters()).device
+        self.optimizer = adam(model)
+        self.position = Position()
+        self.ema = {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
+        self.elapsed_before = 0.0
+        self.started = time.perf_counter()
+
+    def resume(self, folder: Path) -> None:
+        """Take everything up where the checkpoint left it."""
+        saved = checkpoint.load(folder)
+        try:
+            checkpoint.copy_into(self.model, saved.groups["weights"], folder)
+            checkpoint.copy_into_optimizer(self.model, self.optimizer, saved.groups["optimizer"])
+            checkpoint.restore_generators(saved.groups["generators"])
+            ema = saved.groups["ema"] if self.config.ema else {}
+            self.position = Position(**saved.state)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder}: not a checkpoint that this version can go on from: {error}") from None
+        self.ema = {name: average.to(self.device) for name, average in ema.items()}
+        self.elapsed_before = self.position.seconds
+
+    def run(self) -> checkpoint.Tensors:
+        self.started = time.perf_counter()
+        self.model.train()
+        while not self._finished():
+            for batches in self._updates_of_epoch():
+                self._update(batches)
+                if self._checkpoint_due():
+                    self._checkpoint()
+                if self._finished() and self.position.batch < self.position.epoch_batches:
+                    break
+            else:
+                self._end_epoch()
+        if not self.position.validations or self._name() not in self.position.validations:
+            self._checkpoint()
+        return self._choose()
+
+    def _updates_of_epoch(self) -> Iterator[list[Batch]]:
+        """The rest of this epoch in groups of `accumulate` batches."""
+        config, at = self.config, self.position
+        pairs = self.examples(at.epoch)
+        if config.batch_sentences:
+            plan = by_sentences(len(pairs), config.batch_sentences, config.seed, at.epoch)
+        else:
+            plan = by_tokens(pairs, config.batch_tokens or 4096, config.seed, at.epoch)
+        at.epoch_batches = len(plan)
+        for start in range(at.batch, len(plan), config.accumulate):
+            yield [collate(pairs, lines) for lines in plan[start : start + config.accumulate]]
+
+    def _update(self, batches: list[Batch]) -> None:
+        """One optimizer step on the gradient of the mean loss per target token over all batches together."""
+        at = self.position
+        tokens = sum(batch.target_tokens for batch in batches)
+        total = 0.0
+        for batch in batches:
+            batch = batch.to(self.device)
+            loss = smoothed_loss(
+                self.model(batch), batch.target_out, self.config.label_smoothing, self.config.smoothing
+            )
+            (loss / tokens).backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        rate = learning_rate(self.config, self.width, at.update + 1, self._progress())
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf).item()
+        if not math.isfinite(total) or not math.isfinite(norm):
+            raise WorkError(
+                f"update {at.update + 1}: the loss is {total / tokens:g} and the gradient norm {norm:g} at learning "
+                f"rate {rate:g}; {self._last_good()}; {REMEDY}"
+            )
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._average_exponentially()
+        at.update += 1
+        at.batch += len(batches)
+        at.batches += len(batches)
+        at.samples += sum(len(batch.lines) for batch in batches)
+        at.tokens += tokens
+        self.reporter.update(
+            progress=self._progress(),
+            update=at.update,
+            epoch=at.epoch,
+            loss=total / tokens,
+            learning_rate=rate,
+            gradient_norm=norm,
+            tokens=at.tokens,
+            seconds=self._seconds(),
+        )
+
+    @torch.no_grad()
+    def _average_exponentially(self) -> None:
+        # Early on a long memory would hold mostly the initial weights, so it grows with the updates.
+        decay = min(self.config.ema, (1 + self.position.update) / (10 + self.position.update))
+        own = checkpoint.weights(self.model)
+        for name, average in self.ema.items():
+            average.lerp_(own[name], 1 - decay)
+
+    def _end_epoch(self) -> None:
+        at = self.position
+        self.reporter.epoch(
+            epoch=at.epoch,
+            steps=at.batches,
+            updates=at.update,
+            samples=at.samples,
+            tokens=at.tokens,
+            seconds=self._seconds(),
+        )
+        at.epoch += 1
+        at.batch = 0
+        if self.config.epochs and not self.config.checkpoint_every:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Validate, then save; the score decides later which weights are kept."""
+        at = self.position
+        found = self._validated()
+        if not math.isfinite(found.loss):
+            raise WorkError(f"update {at.update}: the validation loss is {found.loss:g}; {self._last_good()}; {REMEDY}")
+        score = found.bleu if self.config.choose == "bleu" else -found.loss
+        better = not at.validations or score > max(at.validations.values())
+        at.since_best = 0 if better else at.since_best + 1
+        at.validations[self._name()] = score
+        at.tenths = int(self._progress() * 10)
+        at.seconds = self._seconds()
+        groups = {
+            "weights": checkpoint.weights(self.model),
+            "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
+            "generators": checkpoint.generators(),
+        }
+        if self.ema:
+            groups["ema"] = self.ema
+        checkpoint.save(self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(at)))
+        self._prune()
+        self.reporter.validation(
+            update=at.update,
+            epoch=at.epoch,
+            loss=found.loss,
+            perplexity=found.perplexity,
+            bleu=found.bleu,
+            best=better,
+            seconds=self._seconds(),
+            samples=found.samples,
+        )
+
+    def _validated(self) -> Validation:
+        """Validate the weights that would be shipped: the moving average where there is one."""
+        if not self.ema:
+            return self._looked_at()
+        own = {name: w.clone() for name, w in checkpoint.weights(self.model).items()}
+        checkpoint.copy_into(self.model, self.ema, "ema")
+        found = self._looked_at()
+        checkpoint.copy_into(self.model, own, "own")
+        return found
+
+    def _looked_at(self) -> Validation:
+        self.model.eval()
+        found = self.validate(self.model)
+        self.model.train()
+        return found
+
+    def _choose(self) -> checkpoint.Tensors:
+        """The best checkpoint, or the average of several if that validates better."""
+        group = "ema" if self.ema else "weights"
+        scores = self.position.validations
+        best = max(scores, key=lambda name: scores[name])
+        chosen = checkpoint.load(self.folder / best).groups[group]
+        kept, kind = scores[best], best
+        if self.config.average > 1 and len(scores) > 1:
+            mean = checkpoint.average([self.folder / name for name in self._to_average()], group)
+            checkpoint.copy_into(self.model, mean, "average")
+            found = self._looked_at()
+            score = found.bleu if self.config.choose == "bleu" else -found.loss
+            if score > kept:
+                chosen, kept, kind = mean, score, f"the average of {', '.join(self._to_average())}"
+        at = self.position
+        self.reporter.chosen(
+            weights=kind,
+            by=self.config.choose,
+            score=abs(kept),
+            updates=at.update,
+            epochs=at.epoch - (at.batch == 0),
+            tokens=at.tokens,
+            seconds=self._seconds(),
+        )
+        return chosen
+
+    def _to_average(self) -> list[str]:
+        scores = self.position.validations
+        names = sorted(scores, key=lambda name: scores[name]) if self.config.average_of == "best" else sorted(scores)
+        return names[-self.config.average :]
+
+    def _prune(self) -> None:
+        """Keep what resuming (the newest), choosing (the best) and averaging need."""
+        scores = self.position.validations
+        wanted = {max(scores, key=lambda name: scores[name]), self._name(), *self._to_average()}
+        for folder in checkpoint.saved_in(self.folder):
+            if folder.name not in wanted:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _name(self) -> str:
+        return f"update-{self.position.update:08d}"
+
+    def _last_good(self) -> str:
+        saved = checkpoint.saved_in(self.folder)
+        return f"the last good checkpoint is {saved[-1]}" if saved else "no checkpoint was written yet"
+
+    def _seconds(self) -> float:
+        return self.elapsed_before + time.perf_counter() - self.started
+
+    def _progress(self) -> float:
+        """The share of the budget that is spent."""
+        at, config = self.position, self.config
+        if config.steps:
+            return at.update / config.steps
+        if config.minutes:
+            return self._seconds() / (60 * config.minutes)
+        return (at.epoch - 1 + at.batch / at.epoch_batches) / (config.epochs or 1)
+
+    def _finished(self) -> bool:
+        stale = 0 < self.config.patience <= self.position.since_best
+        return self._progress() >= 1 or stale
+
+    def _checkpoint_due(self) -> bool:
+        if self.config.checkpoint_every:
+            return self.position.update % self.config.checkpoint_every == 0
+        return not self.config.epochs and int(self._progress() * 10) > self.position.tenths

@@ -1,0 +1,58 @@
+"""Label smoothing (section 5.4), fused: the smoothed target distribution is never written out."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seq2see.text.vocab import PAD
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """−Σ_v q(v) log p(v) per row, where q is `confidence` on the target and `share` on every other class but pad.
+
+    Both published forms are of this kind. As q sums to one, the loss is
+    logsumexp(z) − Σ_v q(v) z_v and its gradient softmax(z) − q: one pass each way.
+    """
+
+    @staticmethod
+    def forward(
+        context: Any, logits: Tensor, target: Tensor, confidence: float, share: float, pad_share: float
+    ) -> Tensor:
+        normaliser = logits.logsumexp(-1)  # (N,)
+        context.save_for_backward(logits, target, normaliser)
+        context.weights = (confidence, share, pad_share)
+        at_target = logits.gather(-1, target[:, None])[:, 0]
+        smoothed = share * (logits.sum(-1) - at_target - logits[:, PAD]) + pad_share * logits[:, PAD]
+        return normaliser - confidence * at_target - smoothed
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        logits, target, normaliser = context.saved_tensors
+        confidence, share, pad_share = context.weights
+        gradient = (logits - normaliser[:, None]).exp_().sub_(share)  # (N, V)
+        gradient[:, PAD] += share - pad_share
+        at_target = gradient.new_full((len(target), 1), share - confidence)
+        gradient.scatter_add_(-1, target[:, None], at_target)
+        return gradient.mul_(gradients[0][:, None]), None, None, None, None
+
+
+def smoothed_loss(logits: Tensor, target: Tensor, epsilon: float = 0.1, over: str = "all") -> Tensor:
+    """Sum over real tokens of the cross-entropy with the smoothed target.
+
+    logits (B, T, V), target (B, T). `all`: ε/V on every class and 1−ε more on the target, as in the paper's
+    reference; `others`: 1−ε on the target and ε/(V−2) on all but target and padding, as in The Annotated
+    Transformer.
+    """
+    classes = logits.shape[-1]
+    real = (target != PAD).flatten().nonzero()[:, 0]
+    rows = logits.flatten(0, -2)
+    if len(real) < len(rows):
+        rows = rows.index_select(0, real)
+    if over == "all":
+        share = pad_share = epsilon / classes
+        confidence = 1 - epsilon + share
+    else:
+        share, pad_share, confidence = epsilon / (classes - 2), 0.0, 1 - epsilon
+    losses = _SmoothedCrossEntropy.apply(rows, target.flatten().index_select(0, real), confidence, share, pad_share)  # type: ignore[no-untyped-call]
+    return losses.sum()  # type: ignore[no-any-return]

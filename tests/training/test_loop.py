@@ -1,0 +1,291 @@
+"""The loop on ids alone: accumulation, the clock, choosing, stopping, averaging, and what a bad loss does."""
+
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+from torch.nn import functional
+
+from seq2see.batches import IdPair, by_sentences, collate
+from seq2see.config import ModelConfig, TrainConfig
+from seq2see.errors import InputError, WorkError
+from seq2see.models.transformer import Transformer
+from seq2see.text.vocab import PAD
+from seq2see.training import checkpoint, loop
+from seq2see.training.loop import Training, Validation
+from seq2see.training.report import Reporter
+
+CLASSES, WIDTH = 13, 8
+PAIRS: list[IdPair] = [
+    ([4 + (3 * n + i) % 9 for i in range(1 + n % 5)], [4 + (5 * n + i) % 9 for i in range(1 + n % 7)])
+    for n in range(22)
+]
+
+
+def model(seed: int = 3, dropout: float = 0.0) -> Transformer:
+    torch.manual_seed(seed)
+    config = ModelConfig(width=WIDTH, heads=2, encoder_layers=1, decoder_layers=1, dropout=dropout)
+    return Transformer(config, CLASSES, CLASSES, "all")
+
+
+def losses(*values: float) -> Callable[[nn.Module], Validation]:
+    """A validation that finds these losses in turn, and BLEU the other way round."""
+    rest: Iterator[float] = iter(values)
+
+    def validate(model: nn.Module) -> Validation:
+        loss = next(rest)
+        return Validation(loss, math.exp(loss), 100 * loss, [])
+
+    return validate
+
+
+@pytest.fixture
+def reporter(tmp_path: Path) -> Iterator[Reporter]:
+    with Reporter(tmp_path, Console(file=io.StringIO())) as reporter:
+        yield reporter
+
+
+def training(
+    reporter: Reporter,
+    folder: Path,
+    validate: Callable[[nn.Module], Validation] | None = None,
+    network: nn.Module | None = None,
+    **keys: Any,
+) -> Training:
+    config = TrainConfig.model_validate({"lr": 0.01, "warmup": 2, **keys})
+    return Training(
+        network or model(), config, WIDTH, folder, lambda epoch: PAIRS, validate or losses(*[1.0] * 99), reporter
+    )
+
+
+def events(folder: Path, kind: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line["event"] == kind]
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_accumulated_batches_give_the_gradient_of_one_large_one(
+    reporter: Reporter, tmp_path: Path, clip: float
+) -> None:
+    gradients, weights = [], []
+    for sentences, accumulate in ((12, 1), (3, 4), (1, 12)):
+        keys = {"steps": 1, "batch_sentences": sentences, "accumulate": accumulate, "clip": clip}
+        run = training(reporter, tmp_path / f"{accumulate}", network=model().double(), **keys)
+        seen: list[list[torch.Tensor]] = []
+        run.optimizer.register_step_pre_hook(
+            lambda optimizer, *_, seen=seen: seen.append(
+                [p.grad.clone() for group in optimizer.param_groups for p in group["params"]]
+            )
+        )
+        run.run()
+        gradients.append(seen[0])
+        weights.append(list(checkpoint.weights(run.model).values()))
+    for other in (1, 2):
+        torch.testing.assert_close(gradients[other], gradients[0], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(weights[other], weights[0], rtol=1e-9, atol=1e-9)
+    norm = torch.cat([gradient.flatten() for gradient in gradients[0]]).norm()
+    assert (norm <= 0.5 + 1e-6) == bool(clip)
+
+
+def test_an_update_is_adam_on_the_mean_loss_per_token(reporter: Reporter, tmp_path: Path) -> None:
+    keys = {"steps": 2, "batch_sentences": 5, "accumulate": 2, "clip": 0.0, "label_smoothing": 0.2, "seed": 9}
+    run = training(reporter, tmp_path / "c", network=model().double(), **keys)
+    run.run()
+    other = model().double()
+    adam = torch.optim.Adam(other.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    plan = by_sentences(len(PAIRS), 5, seed=9, epoch=1)
+    for update, lines in enumerate(([*plan[0], *plan[1]], [*plan[2], *plan[3]]), start=1):
+        batch = collate(PAIRS, lines)
+        loss = functional.cross_entropy(
+            other(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD, label_smoothing=0.2
+        )
+        loss.backward()
+        for group in adam.param_groups:
+            group["lr"] = 0.01 * update / 2
+        adam.step()
+        adam.zero_grad()
+    for ours, theirs in zip(run.model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("choose", "best"), [("loss", 4), ("bleu", 2)])
+def test_the_best_checkpoint_is_kept_and_returned(reporter: Reporter, tmp_path: Path, choose: str, best: int) -> None:
+    run = training(
+        reporter, tmp_path / "c", losses(3.0, 5.0, 4.0, 1.0, 2.0), steps=5, checkpoint_every=1, choose=choose
+    )
+    chosen = run.run()
+    kept = tmp_path / "c" / f"update-{best:08d}"
+    saved = checkpoint.load(kept).groups["weights"]
+    assert all(torch.equal(chosen[name], tensor) for name, tensor in saved.items())
+    assert not torch.equal(chosen["output.bias"], dict(run.model.named_parameters())["output.bias"])
+    names = [path.name for path in checkpoint.saved_in(tmp_path / "c")]
+    assert names == [kept.name, "update-00000005"]  # the best, and the newest to go on from
+    (event,) = events(tmp_path, "chosen")
+    assert event["weights"] == kept.name and event["by"] == choose
+    assert event["score"] == (1.0 if choose == "loss" else 500.0)
+    assert (event["updates"], event["epochs"]) == (5, 5)  # 22 short pairs are one batch
+
+
+def test_patience_counts_validations_without_a_better_one(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(
+        reporter,
+        tmp_path / "c",
+        losses(5.0, 4.0, 4.5, 4.2, 3.0, 3.0, 3.1, 3.2),
+        steps=50,
+        checkpoint_every=2,
+        patience=3,
+    )
+    run.run()
+    assert run.position.update == 16
+    assert [event["best"] for event in events(tmp_path, "validation")] == [True, True, False, False, True] + [False] * 3
+
+
+def test_without_patience_a_run_never_stops_early(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", losses(*range(1, 10)), steps=6, checkpoint_every=1)
+    run.run()
+    assert run.position.update == 6
+
+
+@pytest.mark.parametrize(("which", "averaged"), [("last", [4, 5, 6]), ("best", [5, 3, 1])])
+def test_an_average_is_taken_where_it_validates_better(
+    reporter: Reporter, tmp_path: Path, which: str, averaged: list[int]
+) -> None:
+    found = losses(1.0, 9.0, 1.1, 8.0, 1.2, 7.0, 0.9)  # the last look is at the average
+    kept: dict[int, checkpoint.Tensors] = {}
+
+    def validate(network: nn.Module) -> Validation:
+        kept[len(kept) + 1] = {name: tensor.clone() for name, tensor in checkpoint.weights(network).items()}
+        return found(network)
+
+    run = training(reporter, tmp_path / "c", validate, steps=6, checkpoint_every=1, average=3, average_of=which)
+    chosen = run.run()
+    for name, tensor in chosen.items():
+        mean = sum(kept[update][name].double() for update in averaged) / 3
+        torch.testing.assert_close(tensor, mean.float())
+    (event,) = events(tmp_path, "chosen")
+    assert event["weights"] == "the average of " + ", ".join(f"update-{update:08d}" for update in averaged)
+
+
+def test_an_average_that_validates_worse_is_not_taken(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", losses(2.0, 1.0, 3.0, 1.5), steps=3, checkpoint_every=1, average=2)
+    run.run()
+    assert events(tmp_path, "chosen")[0]["weights"] == "update-00000002"
+
+
+def test_the_moving_average_is_what_is_validated_and_kept(reporter: Reporter, tmp_path: Path) -> None:
+    looked_at: list[torch.Tensor] = []
+
+    def validate(network: nn.Module) -> Validation:
+        assert not network.training
+        looked_at.append(dict(network.named_parameters())["output.bias"].detach().clone())
+        return Validation(1.0 / len(looked_at), 2.0, 3.0, [])
+
+    run = training(reporter, tmp_path / "c", validate, steps=4, checkpoint_every=1, ema=0.5)
+    average = dict(run.model.named_parameters())["output.bias"].detach().clone()
+    chosen = run.run()
+    for update, seen in enumerate(looked_at):
+        own = checkpoint.load(tmp_path / "c" / "update-00000004").groups["weights"]["output.bias"]
+        decay = min(0.5, (1 + update) / (10 + update))
+        if update == 3:
+            torch.testing.assert_close(seen, decay * average + (1 - decay) * own)
+        average = seen
+    assert torch.equal(chosen["output.bias"], looked_at[-1])
+    assert run.model.training  # and its own weights are back
+    assert torch.equal(dict(run.model.named_parameters())["output.bias"], own)
+
+
+@pytest.mark.parametrize("update", [1, 4])
+def test_a_loss_that_is_not_finite_ends_the_run_in_one_line(
+    reporter: Reporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: int
+) -> None:
+    calls, real = 0, loop.smoothed_loss
+
+    def breaking(*arguments: Any) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return real(*arguments) * (math.nan if calls == update else 1)
+
+    monkeypatch.setattr(loop, "smoothed_loss", breaking)
+    run = training(reporter, tmp_path / "c", steps=9, checkpoint_every=2)
+    with pytest.raises(WorkError) as caught:
+        run.run()
+    message = str(caught.value)
+    assert message.startswith(f"update {update}: the loss is nan") and "\n" not in message
+    if update == 1:
+        assert "no checkpoint was written yet" in message
+    else:
+        assert f"the last good checkpoint is {tmp_path / 'c' / 'update-00000002'}" in message
+        state = checkpoint.load(tmp_path / "c" / "update-00000002")
+        assert all(tensor.isfinite().all() for tensor in state.groups["weights"].values())
+
+
+def test_a_validation_that_is_not_finite_is_no_checkpoint(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", losses(1.0, math.nan), steps=9, checkpoint_every=2)
+    with pytest.raises(WorkError, match=r"update 4: the validation loss is nan; the last good .*update-00000002"):
+        run.run()
+    assert [path.name for path in checkpoint.saved_in(tmp_path / "c")] == ["update-00000002"]
+
+
+def test_a_budget_in_minutes_ends_near_its_time(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", minutes=1.5 / 60, schedule="linear", decay=0.5)
+    started = time.perf_counter()
+    run.run()
+    assert 1.5 <= time.perf_counter() - started < 5
+    assert run.position.seconds == pytest.approx(1.5, abs=0.7)
+    validations = events(tmp_path, "validation")
+    assert 5 <= len(validations) <= 11
+    assert [event["seconds"] for event in validations] == sorted(event["seconds"] for event in validations)
+
+
+def test_time_spent_before_counts_after_resuming(reporter: Reporter, tmp_path: Path) -> None:
+    first = training(reporter, tmp_path / "c", steps=2, checkpoint_every=2)
+    first.run()
+    state = checkpoint.load(tmp_path / "c" / "update-00000002")
+    state.state["seconds"] = 59.0
+    checkpoint.save(tmp_path / "c" / "update-00000002", state)
+    second = training(reporter, tmp_path / "c", minutes=59.5 / 60)
+    second.resume(tmp_path / "c" / "update-00000002")
+    started = time.perf_counter()
+    second.run()
+    assert time.perf_counter() - started < 2
+    assert second.position.seconds >= 59.5
+
+
+@pytest.mark.parametrize("keys", [{"steps": 10}, {"epochs": 3}, {"steps": 7, "checkpoint_every": 3}])
+def test_when_checkpoints_are_written(reporter: Reporter, tmp_path: Path, keys: dict[str, int]) -> None:
+    run = training(reporter, tmp_path / "c", batch_sentences=5, **keys)
+    run.run()
+    updates = [event["update"] for event in events(tmp_path, "validation")]
+    if "epochs" in keys:
+        assert updates == [5, 10, 15]
+    else:
+        assert updates == ([3, 6, 7] if keys.get("checkpoint_every") else list(range(1, 11)))
+    assert list(run.position.validations) == [f"update-{update:08d}" for update in updates]
+
+
+def test_an_epoch_counts_everything_once(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", epochs=2, batch_sentences=5, accumulate=3)
+    run.run()
+    tokens = sum(len(target) + 1 for _, target in PAIRS)
+    first, second = events(tmp_path, "epoch")
+    assert (first["steps"], first["updates"], first["samples"], first["tokens"]) == (5, 2, 22, tokens)
+    assert (second["steps"], second["updates"], second["samples"], second["tokens"]) == (10, 4, 44, 2 * tokens)
+    assert events(tmp_path, "chosen")[0]["epochs"] == 2
+
+
+@pytest.mark.parametrize("change", [{"groups": {}}, {"state": {"update": 1, "phase": 3}}])
+def test_a_checkpoint_of_something_else_is_refused(reporter: Reporter, tmp_path: Path, change: dict[str, Any]) -> None:
+    training(reporter, tmp_path / "c", steps=1).run()
+    path = tmp_path / "c" / "update-00000001"
+    saved = checkpoint.load(path)
+    checkpoint.save(path, checkpoint.Checkpoint(**{"groups": saved.groups, "state": saved.state, **change}))
+    with pytest.raises(InputError, match="update-00000001: not a checkpoint that this version can go on from"):
+        training(reporter, tmp_path / "c", steps=2).resume(path)
