@@ -1,0 +1,168 @@
+"""Greedy and beam search over one protocol: any model with `encode`, `start` and `step`."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from seq2see.batches import Ids, pad
+from seq2see.errors import WorkError
+from seq2see.text.vocab import BEGIN, END, PAD
+
+ROWS_PER_BATCH_TOKENS = 8192  # source tokens × beam in one batch
+
+
+class State(Protocol):
+    def select(self, rows: Tensor) -> Any: ...
+
+
+class Seq2Seq(Protocol):
+    """What decoding needs of a model; it never asks which one it has."""
+
+    def encode(self, source: Tensor) -> Any: ...
+    def start(self, memory: Any) -> Any: ...
+    def step(self, state: Any, ids: Tensor) -> tuple[Tensor, Any]: ...
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: beam 1 is greedy."""
+
+    beam: int = 4
+    length_penalty: float = 0.6
+    max_ratio: float = 2.0  # at most ratio × source tokens + 10 target tokens
+    min_length: int = 0
+
+    def penalty(self, length: int) -> float:
+        """lp(Y) = ((5 + |Y|) / 6)^α, after Wu et al. (2016), with </s> counted; scores are divided by it."""
+        return float(((5 + length) / 6) ** self.length_penalty)
+
+    def limits(self, source: Tensor) -> Tensor:
+        """The most target tokens, </s> included, for each sentence; never fewer than the least length needs."""
+        real = (source != PAD).sum(1) - 1  # </s> does not count
+        return ((real * self.max_ratio).ceil().long() + 10).clamp(min=self.min_length + 1)  # (B,)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation as ids without </s>, its log-probability with </s>, and its score after the length penalty."""
+
+    ids: Ids
+    log_probability: float
+    score: float
+
+
+def search(
+    model: Seq2Seq, sources: Sequence[Ids], how: Search, n_best: int = 1, device: torch.device | None = None
+) -> list[list[Hypothesis]]:
+    """The n best translations of each source, in the order of the input; alike lengths share a batch."""
+    if not 1 <= n_best <= how.beam:
+        raise ValueError(f"n_best ({n_best}) must be between 1 and the beam ({how.beam})")
+    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    start = 0
+    while start < len(order):
+        longest = len(sources[order[start]]) + 1
+        chunk = order[start : start + max(1, ROWS_PER_BATCH_TOKENS // (longest * how.beam))]
+        source = pad([[*sources[i], END] for i in chunk]).to(device)
+        found = greedy(model, source, how) if how.beam == 1 else beam_search(model, source, how)
+        if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
+            raise WorkError("the model gives no numbers (NaN) for its output; its weights are broken")
+        for i, hypotheses in zip(chunk, found, strict=True):
+            results[i] = hypotheses[:n_best]
+        start += len(chunk)
+    return results
+
+
+def _next_log_probabilities(logits: Tensor, position: int, at_limit: Tensor, how: Search) -> Tensor:
+    """log p of the next id (N, V), closed to what must not come: <s> and padding always, the rest by length."""
+    log_p = logits[:, -1].log_softmax(-1)
+    log_p[:, [BEGIN, PAD]] = float("-inf")
+    if position <= how.min_length:
+        log_p[:, END] = float("-inf")
+    end = log_p[:, END].clone()
+    log_p[at_limit] = float("-inf")  # at its limit a sentence can only end
+    log_p[:, END] = end
+    return log_p
+
+
+@torch.inference_mode()
+def greedy(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]]:
+    """Take the likeliest id until </s>; a sentence that has ended leaves the computation."""
+    limits = how.limits(source)
+    state = model.start(model.encode(source))
+    active = torch.arange(len(source), device=source.device)
+    last = torch.full((len(source), 1), BEGIN, device=source.device)
+    log_p = torch.zeros(len(source), dtype=torch.float64, device=source.device)
+    ids: list[Ids] = [[] for _ in source]
+    position = 0
+    while len(active):
+        position += 1
+        logits, state = model.step(state, last)
+        step, last = _next_log_probabilities(logits, position, position >= limits[active], how).max(-1, keepdim=True)
+        log_p[active] += step[:, 0]
+        going = (last[:, 0] != END).nonzero()[:, 0]
+        for row in going.tolist():
+            ids[int(active[row])].append(int(last[row]))
+        if len(going) < len(active):
+            state, active, last = state.select(going), active[going], last[going]
+    totals = log_p.tolist()
+    return [[Hypothesis(row, p, p / how.penalty(len(row) + 1))] for row, p in zip(ids, totals, strict=True)]
+
+
+@torch.inference_mode()
+def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]]:
+    """Keep the `beam` likeliest beginnings of every sentence at once; finished sentences leave the computation.
+
+    A sentence is finished when `beam` hypotheses have ended and no open one scores better at its present length.
+    """
+    beam, device = how.beam, source.device
+    limits = how.limits(source)
+    state = model.start(model.encode(source))
+    state = state.select(torch.arange(len(source), device=device).repeat_interleave(beam))
+    active = torch.arange(len(source), device=device)  # (A,)
+    history = torch.full((len(source), beam, 1), BEGIN, device=device)  # (A, beam, t)
+    # All beams begin alike: only the first may be continued at first, or the search would find copies.
+    totals = torch.full((len(source), beam), float("-inf"), dtype=torch.float64, device=device)
+    totals[:, 0] = 0.0
+    ended: list[list[Hypothesis]] = [[] for _ in source]
+    position = 0
+    while len(active):
+        position += 1
+        penalty = how.penalty(position)
+        logits, state = model.step(state, history[:, :, -1].reshape(-1, 1))
+        at_limit = (position >= limits[active]).repeat_interleave(beam)
+        log_p = _next_log_probabilities(logits, position, at_limit, how)
+        classes = log_p.shape[-1]
+        candidates = totals.to(log_p.dtype)[:, :, None] + log_p.view(-1, beam, classes)  # (A, beam, V)
+        best, where = candidates.flatten(1).topk(min(2 * beam, beam * classes))  # (A, 2 × beam)
+        origin, ids = where // classes, where % classes
+        ends = ids == END
+        for row, rank in (ends & best.isfinite())[:, :beam].nonzero().tolist():
+            log_probability = float(best[row, rank])
+            tokens = history[row, int(origin[row, rank]), 1:].tolist()
+            ended[int(active[row])].append(Hypothesis(tokens, log_probability, log_probability / penalty))
+        # Of the twice as many candidates at least `beam` do not end; those go on, best first.
+        going = (ends.long() * ends.shape[1] + torch.arange(ends.shape[1], device=device)).argsort(1)[:, :beam]
+        totals = best.gather(1, going).masked_fill(ends.gather(1, going), float("-inf"))
+        origin, ids = origin.gather(1, going), ids.gather(1, going)
+        open_rows = [
+            row
+            for row, (sentence, top) in enumerate(zip(active.tolist(), totals[:, 0].tolist(), strict=True))
+            if top > float("-inf") and not _settled(ended[sentence], top / penalty, beam)
+        ]
+        kept = torch.tensor(open_rows, dtype=torch.long, device=device)
+        totals, origin, ids = totals[kept], origin[kept], ids[kept]
+        past = history[kept].gather(1, origin[:, :, None].expand(-1, -1, position))
+        history = torch.cat([past, ids[:, :, None]], dim=2)
+        state = state.select((kept[:, None] * beam + origin).flatten())
+        active = active[kept]
+    return [sorted(found, key=lambda each: -each.score)[:beam] for found in ended]
+
+
+def _settled(ended: list[Hypothesis], best_open: float, beam: int) -> bool:
+    scores = sorted((each.score for each in ended), reverse=True)
+    return len(scores) >= beam and best_open <= scores[beam - 1]
