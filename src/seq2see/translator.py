@@ -1,0 +1,199 @@
+"""A model directory in use: text in, text out."""
+
+import itertools
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from seq2see.batches import Ids, collate
+from seq2see.config import Recipe
+from seq2see.decode import Search, search
+from seq2see.errors import InputError
+from seq2see.layers.trace import Trace
+from seq2see.models.build import build
+from seq2see.text import tokenizers
+from seq2see.text.tokenizers import Tokenizer, Tokenizers
+from seq2see.text.vocab import PAD
+from seq2see.training.checkpoint import copy_into
+
+SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation: its text, log-probability, and score after the length penalty."""
+
+    text: str
+    log_probability: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A translation and every attention weight behind it, tokens named."""
+
+    source: str
+    target: str
+    source_tokens: list[str]  # </s> last
+    target_in: list[str]  # <s> first: what the decoder has read
+    target_out: list[str]  # </s> last: what it writes
+    weights: dict[str, Tensor]  # name → (H, rows, columns)
+
+
+class Translator:
+    """Translates, scores and explains with one model."""
+
+    def __init__(self, recipe: Recipe, tokenizers: Tokenizers, model: nn.Module, device: torch.device) -> None:
+        self.recipe, self.tokenizers, self.device = recipe, tokenizers, device
+        self.model = model.to(device)
+
+    def search(
+        self,
+        texts: Sequence[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        first_line: int = 1,
+        warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
+    ) -> list[list[Translation]]:
+        """The n best translations of each text, best first; an empty text stays empty, a long one is cut."""
+        decode = self.recipe.decode
+        how = Search(decode.beam if beam is None else beam, decode.length_penalty, decode.max_ratio, decode.min_length)
+        parts: list[Ids] = []
+        bounds = [0]
+        limit = self.recipe.data.max_length
+        for line, text in enumerate(texts, start=first_line):
+            pieces = split(text, self.tokenizers.source, limit) if text.strip() else []
+            if len(pieces) > 1:
+                warn(f"line {line}: longer than the model's {limit} tokens; translated in {len(pieces)} pieces")
+            parts += [self.tokenizers.source.encode(piece) for piece in pieces]
+            bounds.append(len(parts))
+        self.model.eval()
+        found = search(self.model, parts, how, n_best, self.device)  # type: ignore[arg-type]
+        decoded = [
+            [Translation(self.tokenizers.target.decode(h.ids), h.log_probability, h.score) for h in hypotheses]
+            for hypotheses in found
+        ]
+        return [_join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
+
+    @overload
+    def translate(self, texts: Sequence[str], beam: int | None = None) -> list[str]: ...
+    @overload
+    def translate(self, texts: Sequence[str], beam: int | None = None, *, n_best: int) -> list[list[str]]: ...
+    def translate(self, texts: Sequence[str], beam: int | None = None, n_best: int = 1) -> list[str] | list[list[str]]:
+        """The best translation of each text, or the list of its n best. The recipe's beam unless one is given."""
+        if isinstance(texts, str):
+            raise TypeError("texts must be a list of strings, not one string")
+        found = self.search(texts, beam=beam, n_best=n_best)
+        if n_best == 1:
+            return [translations[0].text for translations in found]
+        return [[translation.text for translation in translations] for translations in found]
+
+    @torch.inference_mode()
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """log p(target | source) of given translations, </s> included (forced decoding)."""
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets; they must pair up")
+        self.model.eval()
+        scores = []
+        for source, target in zip(sources, targets, strict=True):
+            pair = (self.tokenizers.source.encode(source), self.tokenizers.target.encode(target))
+            batch = collate([pair], [0]).to(self.device)
+            log_p = self.model(batch).log_softmax(-1).gather(-1, batch.target_out[..., None])[..., 0]
+            scores.append(float(log_p.masked_fill(batch.target_out == PAD, 0.0).sum()))
+        return scores
+
+    @torch.inference_mode()
+    def explain(self, text: str, target: str | None = None) -> Explanation:
+        """Translate (or take the given translation) and keep every attention weight."""
+        source_tokenizer, target_tokenizer = self.tokenizers.source, self.tokenizers.target
+        if not text.strip():
+            raise InputError("the text to explain is empty")
+        if len(source_tokenizer.encode(text)) > self.recipe.data.max_length:
+            raise InputError(f"the text has more than the model's {self.recipe.data.max_length} tokens")
+        target = self.translate([text])[0] if target is None else target
+        pair = (source_tokenizer.encode(text), target_tokenizer.encode(target))
+        trace = Trace()
+        self.model.eval()
+        self.model(collate([pair], [0]).to(self.device), trace)
+        pieces = target_tokenizer.pieces(target)
+        return Explanation(
+            source=text,
+            target=target,
+            source_tokens=[*source_tokenizer.pieces(text), "</s>"],
+            target_in=["<s>", *pieces],
+            target_out=[*pieces, "</s>"],
+            weights={name: weights[0].cpu() for name, weights in trace.weights.items()},
+        )
+
+
+def split(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+    """Cut a text into pieces of at most `limit` tokens: at sentence marks, else between words, else anywhere."""
+    text = text.strip()
+    if len(tokenizer.encode(text)) <= limit or len(text) == 1:
+        return [text]
+    for units in (SENTENCE_END.split(text), text.split()):
+        if len(units) > 1:
+            middle = len(units) // 2
+            halves = " ".join(units[:middle]), " ".join(units[middle:])
+            break
+    else:
+        halves = text[: len(text) // 2], text[len(text) // 2 :]
+    return [piece for half in halves for piece in split(half, tokenizer, limit)]
+
+
+def _join(pieces: list[list[Translation]]) -> list[Translation]:
+    """Put the translations of a long line's pieces together, best with best."""
+    if not pieces:
+        return [Translation("", 0.0, 0.0)]
+    ranks = min(len(translations) for translations in pieces)
+    return [
+        Translation(
+            " ".join(translations[rank].text for translations in pieces),
+            sum(translations[rank].log_probability for translations in pieces),
+            sum(translations[rank].score for translations in pieces),
+        )
+        for rank in range(ranks)
+    ]
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the fastest there is; a device that is not there is refused."""
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if there[kind]))
+    if not there.get(name):
+        raise InputError(f"device {name!r} is not one of auto, {', '.join(k for k, v in there.items() if v)}")
+    return torch.device(name)
+
+
+def load(directory: str | Path, device: str = "auto") -> Translator:
+    """Open a model directory: `model.safetensors`, `recipe.toml` and the tokenizer's files."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise InputError(f"{directory}: no such model directory")
+    for name in ("recipe.toml", "model.safetensors"):
+        if not (directory / name).is_file():
+            trained = (directory / "checkpoints").is_dir()
+            hint = "its training is not finished; go on with --resume" if trained else "not a model directory"
+            raise InputError(f"{directory}: {hint}: it has no {name}")
+    recipe = Recipe.load(directory / "recipe.toml")
+    pair = tokenizers.load(directory)
+    path = directory / "model.safetensors"
+    try:
+        model = build(recipe, len(pair.source), len(pair.target))
+    except ValueError as error:
+        raise InputError(f"{directory}: recipe.toml and tokenizer.json do not fit: {error}") from None
+    try:
+        copy_into(model, safetensors.torch.load_file(path), path)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: cannot read the weights: {error}") from None
+    return Translator(recipe, pair, model, pick_device(device))

@@ -1,0 +1,88 @@
+"""What the tests share: one thread, a toy language of number words, and a model trained on it once."""
+
+import io
+import os
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from seq2see.config import Recipe
+from seq2see.run import train
+from seq2see.translator import Translator, load
+
+# Tiny models gain nothing from a second thread, and lose much where another process has the second core.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
+
+GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+RECIPE = """
+[data]
+train = "{pairs}"
+
+[tokenizer]
+size = 60
+
+[model]
+width = 32
+heads = 2
+encoder_layers = 1
+decoder_layers = 2
+dropout = 0.0
+
+[train]
+steps = 160
+batch_tokens = 256
+schedule = "linear"
+lr = 0.01
+warmup = 20
+label_smoothing = 0.0
+"""
+
+
+class Toy:
+    """Pairs like `drei acht` → `three eight` in a file, and short runs on them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pairs = folder / "pairs.tsv"
+        self.path = folder / "toy.toml"
+        draw = random.Random(1)
+        numbers: set[tuple[int, ...]] = set()
+        while len(numbers) < 300:
+            numbers.add(tuple(draw.sample(range(10), k=draw.randint(2, 5))))
+        self.write((" ".join(GERMAN[n] for n in row), " ".join(ENGLISH[n] for n in row)) for row in sorted(numbers))
+        self.path.write_text(RECIPE.format(pairs=self.pairs), encoding="utf-8")
+
+    def write(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self.pairs.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+
+    def recipe(self, *overrides: str) -> Recipe:
+        return Recipe.load(self.path, overrides)
+
+    def train(self, out: Path, *overrides: str, resume: bool = False) -> Translator:
+        self.said = io.StringIO()
+        console = Console(file=self.said, soft_wrap=True)
+        return train(self.path, out=out, overrides=overrides, resume=resume, device="cpu", console=console)
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Toy:
+    return Toy(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a model that knows the toy language; to be read, not written."""
+    folder = tmp_path_factory.mktemp("trained")
+    Toy(folder).train(folder / "run")
+    yield folder / "run"
+
+
+@pytest.fixture(scope="session")
+def translator(trained: Path) -> Translator:
+    return load(trained, "cpu")
