@@ -1,0 +1,104 @@
+"""How fast this machine trains a recipe, and how near that is to the machine's own limit."""
+
+import itertools
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from seq2see import evaluate
+from seq2see.batches import Batch, by_sentences, by_tokens, collate
+from seq2see.config import ModelConfig, Recipe
+from seq2see.errors import InputError
+from seq2see.models.build import build
+from seq2see.run import encode
+from seq2see.text import corpora, tokenizers
+from seq2see.text.vocab import PAD
+from seq2see.training.loss import smoothed_loss
+from seq2see.training.optimizer import adam
+
+WARM_UP_UPDATES = 3
+MATRIX = 2048
+
+
+def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch.device) -> dict[str, Any]:
+    """Train for some seconds on the recipe's own batches; count real tokens only."""
+    corpus = corpora.load(recipe.data, data)
+    pair = tokenizers.train(recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs)
+    limit = recipe.data.max_length
+    pairs = [ids for ids in encode(pair, corpus.train) if max(map(len, ids)) <= limit]
+    if not pairs:
+        raise InputError(f"data.max_length = {limit}: no training pair is that short")
+    config = recipe.train
+    if config.batch_sentences:
+        plan = by_sentences(len(pairs), config.batch_sentences, config.seed, epoch=1)
+    else:
+        plan = by_tokens(pairs, config.batch_tokens or 4096, config.seed, epoch=1)
+    torch.manual_seed(config.seed)
+    model = build(recipe, len(pair.source), len(pair.target)).to(device).train()
+    optimizer = adam(model)
+    peak = best_product(device)
+    source_tokens = target_tokens = updates = 0
+    operations = spent = 0.0
+    for i, lines in enumerate(itertools.cycle(plan)):
+        started = time.perf_counter()
+        batch = collate(pairs, lines).to(device)
+        loss = smoothed_loss(model(batch), batch.target_out, config.label_smoothing, config.smoothing)
+        (loss / batch.target_tokens).backward()  # type: ignore[no-untyped-call]
+        if (i + 1) % config.accumulate == 0:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf"))
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        loss.item()
+        if i < WARM_UP_UPDATES * config.accumulate:
+            continue
+        spent += time.perf_counter() - started
+        source_tokens += batch.source_tokens
+        target_tokens += batch.target_tokens
+        operations += training_operations(batch, recipe.model, len(pair.target))
+        updates += (i + 1) % config.accumulate == 0
+        if spent >= seconds and updates:
+            break
+    peak = max(peak, best_product(device))
+    scale = 1024 if sys.platform == "linux" else 2**20
+    return {
+        "target_tokens_per_second": target_tokens / spent,
+        "source_tokens_per_second": source_tokens / spent,
+        "utilisation": operations / spent / peak,
+        "peak_gflops": peak / 1e9,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale,
+        "updates": updates,
+        "seconds": spent,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "machine": evaluate.machine(),
+    }
+
+
+def training_operations(batch: Batch, model: ModelConfig, classes: int) -> float:
+    """6 × matrix weights × real tokens + attention, forward and backward; nothing for padding.
+
+    Each weight takes part in one multiplication and one addition per token forward, and twice that backward.
+    The keys and values of cross-attention are made of source tokens, the rest of the decoder of target tokens.
+    """
+    source = (batch.source != PAD).sum(1).double()
+    target = (batch.target_out != PAD).sum(1).double()
+    width, block, inner = model.width, model.width**2, 2 * model.width * model.inner
+    matrices = model.encoder_layers * (4 * block + inner) * source + model.decoder_layers * 2 * block * source
+    matrices = matrices + (model.decoder_layers * (6 * block + inner) + classes * width) * target
+    looked_at = model.encoder_layers * source**2
+    looked_at = looked_at + model.decoder_layers * (target * (target + 1) / 2 + target * source)
+    return float((6 * matrices + 12 * width * looked_at).sum())
+
+
+def best_product(device: torch.device, tries: int = 8) -> float:
+    """The machine's limit: operations per second of the best of several 2048³ float32 products."""
+    a, b = torch.randn(MATRIX, MATRIX, device=device), torch.randn(MATRIX, MATRIX, device=device)
+    best = float("inf")
+    for _ in range(tries):
+        started = time.perf_counter()
+        (a @ b)[0, 0].item()
+        best = min(best, time.perf_counter() - started)
+    return float(2 * MATRIX**3 / best)
