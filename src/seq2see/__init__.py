@@ -1,3 +1,47 @@
 """seq2see: sequence to sequence you can see."""
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "DecoderLayer",
+    "EncoderLayer",
+    "Explanation",
+    "FeedForward",
+    "Hypothesis",
+    "InputError",
+    "MultiHeadAttention",
+    "Recipe",
+    "Search",
+    "Trace",
+    "Transformer",
+    "Translation",
+    "Translator",
+    "WorkError",
+    "attend",
+    "beam_search",
+    "causal_mask",
+    "collate",
+    "combine",
+    "greedy",
+    "load",
+    "padding_mask",
+    "search",
+    "sinusoidal",
+    "smoothed_loss",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from seq2see.api import *
+else:
+
+    def __getattr__(name: str) -> object:
+        """The public names, imported when first asked for: torch takes seconds, `seq2see --help` should not."""
+        if name not in __all__:
+            raise AttributeError(f"module 'seq2see' has no attribute {name!r}")
+        import seq2see.api
+
+        return getattr(seq2see.api, name)

@@ -1,0 +1,15 @@
+"""The public names in one place; `seq2see` itself hands them out on demand, since torch is slow to import."""
+
+from seq2see.batches import Batch, collate
+from seq2see.config import Recipe
+from seq2see.decode import Hypothesis, Search, beam_search, greedy, search
+from seq2see.errors import InputError, WorkError
+from seq2see.layers.attention import MultiHeadAttention, attend
+from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
+from seq2see.layers.masks import causal_mask, combine, padding_mask
+from seq2see.layers.positions import sinusoidal
+from seq2see.layers.trace import Trace
+from seq2see.models.transformer import Transformer
+from seq2see.run import train
+from seq2see.training.loss import smoothed_loss
+from seq2see.translator import Explanation, Translation, Translator, load

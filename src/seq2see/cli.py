@@ -1,0 +1,202 @@
+"""The command line; `seq2see --help` is the tour."""
+
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from seq2see.errors import InputError, WorkError
+
+LINES_AT_ONCE = 2000
+INTERRUPTED = 130  # what typer returns after Ctrl-C
+
+app = typer.Typer(
+    help="Sequence to sequence you can see: train a translation Transformer, look into it, ship it.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+see_app = typer.Typer(help="Draw what a model does.", rich_markup_mode=None)
+bench_app = typer.Typer(help="Measure speed.", rich_markup_mode=None)
+app.add_typer(see_app, name="see")
+app.add_typer(bench_app, name="bench")
+
+Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
+Data = Annotated[Path | None, typer.Option("--data", help="The corpus' own folder.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="Override a recipe key: train.lr=0.002.")]
+Beam = Annotated[int | None, typer.Option("--beam", min=1, max=64, help="Beam size; by default the recipe's.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the run goes.")] = Path("runs/demo"),
+    minutes: Annotated[float | None, typer.Option(help="Train so long.")] = None,
+    device: Device = "auto",
+) -> None:
+    """Train on the embedded corpus, score it, translate, and draw its attention."""
+    from seq2see.demo import demo
+
+    demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    data: Data = None,
+    out: Annotated[Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Budget instead of the recipe's: train.minutes.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")] = False,
+    overrides: Set = None,
+    device: Device = "auto",
+) -> None:
+    """Train the model that a recipe describes, and score it."""
+    from seq2see.run import train
+
+    budget = [] if minutes is None else [f"train.minutes={minutes}"]
+    train(recipe, data=data, out=out, overrides=[*(overrides or []), *budget], resume=resume, device=device)
+
+
+@app.command()
+def translate(
+    model: Model,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Else: stdin.")] = None,
+    beam: Beam = None,
+    n_best: Annotated[int, typer.Option(min=1, help="So many translations a line, as Moses prints them.")] = 1,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Translate lines, one for one."""
+    from seq2see.translator import load
+
+    translator = load(model, device)
+    width = beam or translator.recipe.decode.beam
+    if n_best > width:
+        raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
+    at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE
+    lines = iter(texts) if texts else _stdin()
+    done = 0
+    while some := list(islice(lines, at_once)):
+        found = translator.search(some, beam=beam, n_best=n_best, first_line=done + 1)
+        for number, (source, translations) in enumerate(zip(some, found, strict=True), start=done):
+            if as_json:
+                rows = [asdict(translation) for translation in translations]
+                print(json.dumps({"source": source, "translations": rows}, ensure_ascii=False))
+            elif n_best > 1:
+                for each in translations:
+                    print(f"{number} ||| {each.text} ||| {each.score:.4f}")
+            else:
+                print(translations[0].text)
+        done += len(some)
+        sys.stdout.flush()
+
+
+def _stdin() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"stdin:{number}: not UTF-8 at byte {error.start} of the line") from None
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    source: Annotated[Path, typer.Option(help="The file to translate, one sentence a line.")],
+    reference: Annotated[Path, typer.Option(help="Its translation, line by line.")],
+    beam: Beam = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Translate a file and score it with sacreBLEU."""
+    from seq2see.evaluate import score
+    from seq2see.text.corpora import read_lines
+    from seq2see.translator import load
+
+    sources, references = read_lines(source), read_lines(reference)
+    if len(sources) != len(references):
+        raise InputError(f"{source} has {len(sources)} lines and {reference} {len(references)}; they must pair up")
+    scores = score(load(model, device).translate(sources, beam=beam), references)
+    _print(asdict(scores), scores.lines(), as_json)
+
+
+@see_app.command("attention")
+def see_attention(
+    model: Model,
+    text: Annotated[str, typer.Argument(help="A sentence of the source language.")],
+    out: Annotated[Path, typer.Option(help="A .png or .svg file.")],
+    target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
+    device: Device = "auto",
+) -> None:
+    """Every layer and head of encoder, decoder and cross attention; rows look at columns."""
+    from seq2see.see import figures
+    from seq2see.translator import load
+
+    figures.check(out)
+    explanation = load(model, device).explain(text, target)
+    figures.save(figures.attention(explanation), out)
+    print(explanation.target)
+
+
+@bench_app.command("train")
+def bench_train(
+    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    data: Data = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to measure.")] = 30.0,
+    overrides: Set = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Target tokens a second, and the share of the machine's matrix peak that they use."""
+    from seq2see.bench import bench_train
+    from seq2see.config import Recipe
+    from seq2see.translator import pick_device
+
+    found = bench_train(Recipe.load(recipe, overrides or []), data, seconds, pick_device(device))
+    text = (
+        f"{found['target_tokens_per_second']:,.0f} target tokens/s · utilisation {found['utilisation']:.1%} of "
+        f"{found['peak_gflops']:.0f} GFLOPS · peak memory {found['peak_memory_mb']:,.0f} MB · "
+        f"{found['updates']} updates in {found['seconds']:.1f} s · {found['parameters']:,} parameters"
+    )
+    _print(found, [text], as_json)
+
+
+def _print(values: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
+    print(json.dumps(values, ensure_ascii=False) if as_json else "\n".join(lines))
+
+
+def main() -> None:
+    """Run a command; a mistake is one line on stderr and an exit code, never a traceback."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # text is UTF-8 here, whatever the terminal's language
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except InputError as error:
+        _fail(str(error), 2)
+    except WorkError as error:
+        _fail(str(error), 1)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("stopped; a training goes on from its last checkpoint with --resume", 1)
+    except OSError as error:
+        _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(error.format_message(), 2)  # a mistake in the call, found by typer
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"seq2see: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

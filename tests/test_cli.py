@@ -1,0 +1,320 @@
+"""The command line: one line for every mistake, JSON alone where JSON is asked for, lines out for lines in."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from seq2see import cli
+from seq2see.errors import WorkError
+from seq2see.translator import Translator
+
+COMMANDS = [
+    [],
+    ["demo"],
+    ["train"],
+    ["translate"],
+    ["evaluate"],
+    ["see"],
+    ["see", "attention"],
+    ["bench"],
+    ["bench", "train"],
+]
+
+
+class Call:
+    """Runs the command line in this process and keeps what it printed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object, stdin: bytes = b"") -> tuple[int, str, str]:
+        self.monkeypatch.setattr(sys, "argv", ["seq2see", *map(str, arguments)])
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, error = self.capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, out, error
+
+    def refused(self, *arguments: object, code: int = 2, stdin: bytes = b"") -> str:
+        """The one line of a call that must fail."""
+        found, out, error = self(*arguments, stdin=stdin)
+        assert (found, out) == (code, "")
+        assert error.startswith("seq2see: ") and error.endswith("\n") and error.count("\n") == 1
+        return error.removeprefix("seq2see: ").strip()
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    return Call(monkeypatch, capsys)
+
+
+def process(*arguments: object, **keys: Any) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from seq2see.cli import main; main()", *map(str, arguments)]
+    environment = os.environ | keys.pop("environment", {})
+    return subprocess.run(command, capture_output=True, timeout=60, env=environment, **keys)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_of_every_command(call: Call, command: list[str]) -> None:
+    code, out, error = call(*command, "--help")
+    assert (code, error) == (0, "")
+    assert (
+        out.splitlines()[0]
+        == " ".join(["Usage: seq2see", *command, "[OPTIONS]"]) + out.splitlines()[0].partition("[OPTIONS]")[2]
+    )
+    assert "Show this message and exit." in out
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    program = (
+        "import sys, contextlib, io\nfrom seq2see.cli import main\n"
+        f"for command in {COMMANDS!r}:\n"
+        "    sys.argv = ['seq2see', *command, '--help']\n"
+        "    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "        main()\n"
+        "print(sorted({'torch', 'sacrebleu', 'matplotlib', 'sentencepiece', 'spacy'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("[]\n", "", 0)
+
+
+def test_the_bare_name_gives_the_tour(call: Call) -> None:
+    assert call() == call("--help")
+    assert "Missing command" in call.refused("see")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["train"], "Missing argument"),
+        (["train", "tiny", "--frobnicate"], "No such option: --frobnicate"),
+        (["train", "no/such.toml"], "no/such.toml: no such recipe; a path, or one that is shipped: "),
+        (["train", "tiny", "--set", "model.widht=8"], "tiny: unknown key model.widht; did you mean model.width?"),
+        (["train", "tiny", "--set", "nonsense"], "--set 'nonsense': write it as section.key=value"),
+        (["train", "tiny", "--minutes", "-1"], "tiny: train.minutes = -1.0: input should be greater than 0"),
+        (["train", "tiny", "--minutes", "soon"], "Invalid value for '--minutes': "),
+        (["translate", "Hallo"], "Missing option '--model'"),
+        (["translate", "--model", "no/such", "Hallo"], "no/such: no such model directory"),
+        (["translate", "--model", "no/such", "--beam", "0", "a"], "Invalid value for '--beam': "),
+        (["translate", "--model", "no/such", "--beam", "many", "a"], "Invalid value for '--beam': "),
+        (["translate", "--model", "no/such", "--n-best", "0", "a"], "Invalid value for '--n-best': "),
+        (["evaluate", "--model", "no/such", "--source", "a"], "Missing option '--reference'"),
+        (["evaluate", "--model", "m", "--source", "no.txt", "--reference", "no.txt"], "no.txt: cannot read the corpus"),
+        (["see", "attention", "--model", "m", "Hallo", "--out", "a.txt"], "--out a.txt: must end in .png or .svg"),
+        (["see", "attention", "--model", "m", "Hallo", "--out", "no/a.png"], "--out no/a.png: there is no folder no"),
+        (["bench", "train", "no.toml"], "no.toml: no such recipe"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call.refused(*arguments).startswith(says)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_mistakes_with_a_model(call: Call, trained: Path, tmp_path: Path) -> None:
+    assert "device 'abacus' is not one of auto, cpu" in call.refused(
+        "translate", "--model", trained, "--device", "abacus"
+    )
+    assert call.refused("translate", "--model", trained, "--n-best", 5, "a") == "--n-best 5 must be at most the beam, 4"
+    says = call.refused("translate", "--model", trained, "--beam", 2, "--n-best", 3, "a")
+    assert says == "--n-best 3 must be at most the beam, 2"
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("eins\n")
+    two.write_text("one\ntwo\n")
+    says = call.refused("evaluate", "--model", trained, "--source", one, "--reference", two)
+    assert says == f"{one} has 1 lines and {two} 2; they must pair up"
+    one.write_bytes(b"eins\n\xff\n")
+    says = call.refused("evaluate", "--model", trained, "--source", one, "--reference", two)
+    assert says.startswith(f"{one}:2: byte 0xff is not UTF-8")
+    assert call.refused("see", "attention", "--model", trained, " ", "--out", tmp_path / "a.png").endswith("is empty")
+    (tmp_path / "folder.png").mkdir()
+    says = call.refused("see", "attention", "--model", trained, "eins", "--out", tmp_path / "folder.png")
+    assert says == f"--out {tmp_path / 'folder.png'}: cannot write: Is a directory"
+
+
+def test_input_that_is_not_utf8_names_its_line(call: Call, trained: Path) -> None:
+    says = call.refused("translate", "--model", trained, stdin=b"eins\nzwei \xfc\n")
+    assert says == "stdin:2: not UTF-8 at byte 5 of the line"
+
+
+def test_mistakes_in_training(call: Call, toy: Any, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    says = call.refused("train", toy.path, "--out", tmp_path / "file" / "run")
+    assert says == f"{tmp_path / 'file' / 'run'}: cannot write the run here: Not a directory"
+    says = call.refused("train", toy.path, "--out", tmp_path / "file")
+    assert says == f"{tmp_path / 'file'}: cannot write the run here: File exists"
+    assert "holds a run already" in call.refused("train", toy.path, "--out", trained)
+    says = call.refused("train", toy.path, "--out", trained, "--resume", "--set", f"data.train={tmp_path}")
+    assert says.startswith(f"{trained}: was begun with data.train = '{trained.parent / 'pairs.tsv'}' and cannot go on")
+    says = call.refused("train", toy.path, "--out", tmp_path / "run", "--device", "abacus")
+    assert says.startswith("device 'abacus'") and not (tmp_path / "run").exists()
+    says = call.refused(
+        "train", toy.path, "--out", tmp_path / "run", "--set", "data.train=none.tsv", "--data", tmp_path
+    )
+    assert says.startswith(f"{tmp_path / 'none.tsv'}: cannot read the corpus")
+
+
+def test_work_that_fails_is_code_1_and_what_is_kept_is_named(call: Call, toy: Any, tmp_path: Path) -> None:
+    settings = [*("--set", "train.lr=1e38"), *("--set", "train.warmup=1"), *("--set", "train.clip=0")]
+    code, out, error = call("train", toy.path, "--out", tmp_path / "run", "--device", "cpu", *settings)
+    assert (code, out) == (1, "")
+    last = error.splitlines()[-1]
+    assert last.startswith("seq2see: update ") and "checkpoint" in last and "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (WorkError("two\nlines"), 1, "two lines"),
+        (KeyboardInterrupt(), 1, "stopped; a training goes on from its last checkpoint with --resume"),
+        (OSError(28, "No space left on device", "/full/log.jsonl"), 1, "/full/log.jsonl: No space left on device"),
+    ],
+)
+def test_whatever_stops_the_work_is_one_line(
+    call: Call, toy: Any, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int, says: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("seq2see.run.train", fail)
+    assert call.refused("train", toy.path, code=code) == says
+
+
+def test_a_mistake_of_ours_is_not_hidden(call: Call, toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("seq2see.run.train", fail)
+    monkeypatch.setattr(sys, "argv", ["seq2see", "train", str(toy.path)])
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
+
+
+def test_training_prints_nothing_on_stdout_and_ends_well(call: Call, toy: Any, tmp_path: Path) -> None:
+    arguments = ("train", toy.path, "--out", tmp_path / "run", "--device", "cpu", "--set", "train.steps=2")
+    code, out, error = call(*arguments)
+    assert (code, out) == (0, "") and "BLEU" in error and "Traceback" not in error
+    code, out, error = call(*arguments, "--resume")
+    assert (code, out, error) == (0, "", f"{tmp_path / 'run'}: this run is finished\n")
+
+
+def test_the_run_goes_where_its_recipe_is_called(
+    call: Call, toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("train", toy.path, "--device", "cpu", "--minutes", "0.001")[0] == 0
+    assert (tmp_path / "runs" / "toy" / "scorecard.json").exists()
+
+
+def test_lines_in_are_lines_out(call: Call, trained: Path, translator: Translator) -> None:
+    stdin = "\ufeffzwei vier\r\n\ndrei acht eins\n   \nzwei vier\u2028drei\x85acht\x0ceins\nneun".encode()
+    code, out, error = call("translate", "--model", trained, "--device", "cpu", stdin=stdin)
+    assert (code, error) == (0, "")
+    lines = out.split("\n")
+    assert len(lines) == 7 and lines.pop() == ""
+    assert lines[:4] == ["two four", "", "three eight one", ""]
+    assert lines[5] == translator.translate(["neun"])[0]
+
+
+def test_no_line_in_is_no_line_out(call: Call, trained: Path) -> None:
+    assert call("translate", "--model", trained, stdin=b"") == (0, "", "")
+
+
+def test_line_numbers_go_on_over_batches(call: Call, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "LINES_AT_ONCE", 2)
+    stdin = b"eins\n" * 4 + b"zwei " * 200 + b"\nvier\n"
+    code, out, error = call("translate", "--model", trained, "--beam", 1, "--n-best", 1, stdin=stdin)
+    assert code == 0 and out.count("\n") == 6 and error.startswith("line 5: longer than")
+    monkeypatch.setattr(cli, "LINES_AT_ONCE", 1)
+    _, out, _ = call("translate", "--model", trained, "--n-best", 2, stdin=b"eins\n\nzwei\n")
+    assert [line.split(" ||| ")[0] for line in out.splitlines()] == ["0", "0", "1", "2", "2"]
+
+
+def test_n_best_is_printed_as_moses_does(call: Call, trained: Path, translator: Translator) -> None:
+    code, out, _ = call("translate", "--model", trained, "--n-best", 3, "zwei vier", "drei acht eins")
+    rows = [line.split(" ||| ") for line in out.splitlines()]
+    assert code == 0 and [row[0] for row in rows] == ["0"] * 3 + ["1"] * 3
+    for row, each in zip(rows, translator.search(["zwei vier", "drei acht eins"], n_best=3)[0], strict=False):
+        assert row[1:] == [each.text, f"{each.score:.4f}"]
+
+
+def test_json_is_one_object_a_line_and_nothing_else(call: Call, trained: Path) -> None:
+    long = "zwei " * 200
+    code, out, error = call("translate", "--model", trained, "--json", "--n-best", 2, "zwei vier", "", long)
+    assert code == 0 and "longer than" in error
+    first, empty, third = map(json.loads, out.splitlines())
+    assert first["source"] == "zwei vier" and third["source"] == long
+    best, second = first["translations"]
+    assert best.keys() == {"text", "log_probability", "score"} and best["text"] == "two four"
+    assert best["score"] > second["score"]
+    assert empty["translations"] == [{"text": "", "log_probability": 0.0, "score": 0.0}]
+
+
+def test_evaluate_gives_sacrebleus_score(call: Call, trained: Path, tmp_path: Path, translator: Translator) -> None:
+    sources, references = ["zwei vier", "drei acht eins", "fünf sechs"], ["two four", "three eight one", "five five"]
+    (tmp_path / "source.txt").write_text("\n".join(sources) + "\n", encoding="utf-8")
+    (tmp_path / "reference.txt").write_text("\r\n".join(references), encoding="utf-8")
+    files = ("--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt")
+    code, out, error = call("evaluate", "--model", trained, *files, "--json")
+    assert (code, error) == (0, "")
+    found = json.loads(out)
+    outputs = translator.translate(sources)
+    assert found["bleu"] == sacrebleu.corpus_bleu(outputs, [references]).score
+    assert found["chrf"] == sacrebleu.corpus_chrf(outputs, [references]).score
+    assert found["accuracy"] == pytest.approx(2 / 3) and "|tok:13a|" in found["signature"]
+    code, out, _ = call("evaluate", "--model", trained, *files, "--beam", 1)
+    assert code == 0 and out.startswith("BLEU ") and found["signature"] in out
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_see_attention_draws_a_file(call: Call, trained: Path, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"a.{ending}"
+    code, out, error = call("see", "attention", "--model", trained, "drei acht eins", "--out", path)
+    assert (code, out, error) == (0, "three eight one\n", "")
+    assert path.read_bytes()[:5] == (b"\x89PNG\r" if ending == "png" else b"<?xml")
+
+
+def test_bench_prints_what_others_rely_on(call: Call, toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seq2see.bench.MATRIX", 64)
+    code, out, error = call("bench", "train", toy.path, "--seconds", 0.2, "--json", "--device", "cpu")
+    assert (code, error) == (0, "")
+    found = json.loads(out)
+    assert found["target_tokens_per_second"] > 0 and found["utilisation"] > 0 and found["peak_memory_mb"] > 50
+
+
+def test_a_reader_who_leaves_is_no_error(trained: Path) -> None:
+    command = f"yes zwei vier | head -5000 | '{sys.executable}' -c 'from seq2see.cli import main; main()'"
+    command += f" translate --beam 1 --model '{trained}'; echo ${{PIPESTATUS[2]}} >&2"
+    done = subprocess.run(
+        ["bash", "-c", f"({command}) | head -1"], capture_output=True, text=True, timeout=60, env=dict(os.environ)
+    )
+    assert (done.stdout, done.stderr) == ("two four\n", "1\n")
+
+
+def test_text_is_utf8_whatever_the_terminal_speaks(trained: Path) -> None:
+    done = process(
+        *("translate", "--json", "--model", trained, b"f\xfcnf".decode(errors="surrogateescape")),
+        environment={"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["translations"]
+    done = process("translate", "--json", "--model", trained, "fünf", environment={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["source"] == "fünf"
+
+
+def test_a_process_ends_with_one_line_too(tmp_path: Path) -> None:
+    done = process("translate", "--model", tmp_path / "nothing", "Hallo")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"seq2see: {tmp_path / 'nothing'}: no such model directory\n"
