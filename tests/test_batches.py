@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -95,11 +96,21 @@ def test_a_pair_of_uneven_sides_closes_its_batch_at_half_the_budget() -> None:
 @few
 @given(count=st.integers(0, 50), sentences=st.integers(1, 9), epoch=st.integers(0, 3))
 def test_by_sentences_has_every_line_once_in_batches_of_one_size(count: int, sentences: int, epoch: int) -> None:
-    batches = by_sentences(count, sentences, seed=1, epoch=epoch)
+    pairs = pairs_of([(i % 7 + 1, i % 5 + 1) for i in range(count)])
+    batches = by_sentences(pairs, sentences, accumulate=3, seed=1, epoch=epoch)
     assert sorted(line for batch in batches for line in batch) == list(range(count))
     sizes = [len(batch) for batch in batches]
     assert all(size == sentences for size in sizes[:-1])
     assert not sizes or 1 <= sizes[-1] <= sentences
+
+
+def test_pairs_of_one_update_are_shared_out_by_length() -> None:
+    pairs = pairs_of([(i % 17 + 1, i * 7 % 23 + 1) for i in range(120)])
+    alone, together = (by_sentences(pairs, 5, accumulate, seed=1, epoch=0) for accumulate in (1, 4))
+    for update in range(0, len(alone), 4):  # the same pairs in the same update
+        first, second = ({*chain(*batches[update : update + 4])} for batches in (alone, together))
+        assert first == second
+    assert padding_share(pairs, together) < 0.7 * padding_share(pairs, alone)
 
 
 def test_the_order_is_a_function_of_seed_and_epoch_and_of_nothing_else() -> None:
@@ -108,8 +119,8 @@ def test_the_order_is_a_function_of_seed_and_epoch_and_of_nothing_else() -> None
     for seed in (1, 2, 12):
         for epoch in (0, 1, 2, 21):
             torch.manual_seed(epoch)
-            run = str((by_tokens(pairs, 50, seed, epoch), by_sentences(200, 9, seed, epoch)))
-            assert run == str((by_tokens(pairs, 50, seed, epoch), by_sentences(200, 9, seed, epoch)))
+            run = str((by_tokens(pairs, 50, seed, epoch), by_sentences(pairs, 9, 1, seed, epoch)))
+            assert run == str((by_tokens(pairs, 50, seed, epoch), by_sentences(pairs, 9, 1, seed, epoch)))
             runs[seed, epoch] = run
     assert len(set(runs.values())) == len(runs)
 
@@ -151,4 +162,4 @@ def test_multi30k_is_padded_by_less_than_five_percent_at_4096_tokens() -> None:
     batches = by_tokens(pairs, 4096, seed=1, epoch=0)
     assert padding_share(pairs, batches) < 0.05
     # Without the sort a third is padding: the corpus is one where batching by length matters.
-    assert padding_share(pairs, by_sentences(len(pairs), 300, seed=1, epoch=0)) > 0.3
+    assert padding_share(pairs, by_sentences(pairs, 300, 1, seed=1, epoch=0)) > 0.3

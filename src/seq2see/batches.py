@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seq2see.config import TrainConfig
 from seq2see.text.vocab import BEGIN, END, PAD
 
 Ids = list[int]
@@ -83,11 +84,26 @@ def by_tokens(pairs: Sequence[IdPair], tokens: int, seed: int, epoch: int) -> li
     return batches
 
 
-def by_sentences(count: int, sentences: int, seed: int, epoch: int) -> list[list[int]]:
-    """Cut a shuffled corpus of `count` pairs into batches of a fixed number of pairs, whatever their length."""
-    lines = list(range(count))
+def by_sentences(pairs: Sequence[IdPair], sentences: int, accumulate: int, seed: int, epoch: int) -> list[list[int]]:
+    """Cut a shuffled corpus into batches of a fixed number of pairs, whatever their length.
+
+    The batches that make one update together share their pairs out by length: less padding, the same gradient.
+    """
+    lines = list(range(len(pairs)))
     random.Random(f"batches/{seed}/{epoch}").shuffle(lines)
-    return [lines[start : start + sentences] for start in range(0, count, sentences)]
+    batches = []
+    for start in range(0, len(lines), sentences * accumulate):
+        update = lines[start : start + sentences * accumulate]
+        update.sort(key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
+        batches += [update[first : first + sentences] for first in range(0, len(update), sentences)]
+    return batches
+
+
+def plan(pairs: Sequence[IdPair], config: TrainConfig, epoch: int) -> list[list[int]]:
+    """The batches of an epoch, as lines of the corpus, in the order a recipe trains on them."""
+    if config.batch_sentences:
+        return by_sentences(pairs, config.batch_sentences, config.accumulate, config.seed, epoch)
+    return by_tokens(pairs, config.batch_tokens or 4096, config.seed, epoch)
 
 
 def padding_share(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]]) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from seq2see import evaluate
-from seq2see.batches import Batch, by_sentences, by_tokens, collate
+from seq2see.batches import Batch, collate, plan
 from seq2see.config import ModelConfig, Recipe
 from seq2see.errors import InputError
 from seq2see.models.build import build
@@ -33,17 +33,13 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
     if not pairs:
         raise InputError(f"data.max_length = {limit}: no training pair is that short")
     config = recipe.train
-    if config.batch_sentences:
-        plan = by_sentences(len(pairs), config.batch_sentences, config.seed, epoch=1)
-    else:
-        plan = by_tokens(pairs, config.batch_tokens or 4096, config.seed, epoch=1)
     torch.manual_seed(config.seed)
     model = build(recipe, len(pair.source), len(pair.target)).to(device).train()
     optimizer = adam(model)
     peak = best_product(device)
     source_tokens = target_tokens = updates = 0
     operations = spent = 0.0
-    for i, lines in enumerate(itertools.cycle(plan)):
+    for i, lines in enumerate(itertools.cycle(plan(pairs, config, epoch=1))):
         started = time.perf_counter()
         batch = collate(pairs, lines).to(device)
         loss = smoothed_loss(model(batch), batch.target_out, config.label_smoothing, config.smoothing)

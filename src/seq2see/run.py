@@ -13,7 +13,7 @@ from rich.markup import escape
 from torch import nn
 
 from seq2see import evaluate
-from seq2see.batches import IdPair, by_tokens, collate, padding_share
+from seq2see.batches import IdPair, by_tokens, collate, padding_share, plan
 from seq2see.config import Recipe
 from seq2see.decode import Search, search
 from seq2see.errors import InputError, WorkError
@@ -136,10 +136,8 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
             f"vocabulary {len(pair.source):,} → {len(pair.target):,}{' (from the cache)' if cached else ''} · "
             f"{sum(p.numel() for p in model.parameters()):,} parameters · {device}"
         )
-        if not config.batch_sentences:
-            pairs = [encoded[i] for i in fits]
-            waste = padding_share(pairs, by_tokens(pairs, config.batch_tokens or 4096, config.seed, 1))
-            reporter.say(f"padding: {waste:.1%} of the batches")
+        pairs = [encoded[i] for i in fits]
+        reporter.say(f"padding: {padding_share(pairs, plan(pairs, config, epoch=1)):.1%} of the batches")
         training = Training(
             model,
             config,

@@ -101,7 +101,7 @@ def test_an_update_is_adam_on_the_mean_loss_per_token(reporter: Reporter, tmp_pa
     run.run()
     other = model().double()
     adam = torch.optim.Adam(other.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    plan = by_sentences(len(PAIRS), 5, seed=9, epoch=1)
+    plan = by_sentences(PAIRS, 5, accumulate=1, seed=9, epoch=1)
     for update, lines in enumerate(([*plan[0], *plan[1]], [*plan[2], *plan[3]]), start=1):
         batch = collate(PAIRS, lines)
         loss = functional.cross_entropy(

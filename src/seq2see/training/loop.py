@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from seq2see.batches import Batch, IdPair, by_sentences, by_tokens, collate
+from seq2see.batches import Batch, IdPair, collate, plan
 from seq2see.config import TrainConfig
 from seq2see.errors import InputError, WorkError
 from seq2see.training import checkpoint
@@ -108,13 +108,10 @@ class Training:
         """The rest of this epoch in groups of `accumulate` batches."""
         config, at = self.config, self.position
         pairs = self.examples(at.epoch)
-        if config.batch_sentences:
-            plan = by_sentences(len(pairs), config.batch_sentences, config.seed, at.epoch)
-        else:
-            plan = by_tokens(pairs, config.batch_tokens or 4096, config.seed, at.epoch)
-        at.epoch_batches = len(plan)
-        for start in range(at.batch, len(plan), config.accumulate):
-            yield [collate(pairs, lines) for lines in plan[start : start + config.accumulate]]
+        batches = plan(pairs, config, at.epoch)
+        at.epoch_batches = len(batches)
+        for start in range(at.batch, len(batches), config.accumulate):
+            yield [collate(pairs, lines) for lines in batches[start : start + config.accumulate]]
 
     def _update(self, batches: list[Batch]) -> None:
         """One optimizer step on the gradient of the mean loss per target token over all batches together."""
