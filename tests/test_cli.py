@@ -108,7 +108,7 @@ def test_the_bare_name_gives_the_tour(call: Call) -> None:
         (["translate", "--model", "no/such", "--beam", "many", "a"], "Invalid value for '--beam': "),
         (["translate", "--model", "no/such", "--n-best", "0", "a"], "Invalid value for '--n-best': "),
         (["evaluate", "--model", "no/such", "--source", "a"], "Missing option '--reference'"),
-        (["evaluate", "--model", "m", "--source", "no.txt", "--reference", "no.txt"], "no.txt: cannot read the corpus"),
+        (["evaluate", "--model", "m", "--source", "no.txt", "--reference", "no.txt"], "no.txt: cannot read"),
         (["see", "attention", "--model", "m", "Hallo", "--out", "a.txt"], "--out a.txt: must end in .png or .svg"),
         (["see", "attention", "--model", "m", "Hallo", "--out", "no/a.png"], "--out no/a.png: there is no folder no"),
         (["bench", "train", "no.toml"], "no.toml: no such recipe"),
@@ -162,7 +162,7 @@ def test_mistakes_in_training(call: Call, toy: Any, trained: Path, tmp_path: Pat
     says = call.refused(
         "train", toy.path, "--out", tmp_path / "run", "--set", "data.train=none.tsv", "--data", tmp_path
     )
-    assert says.startswith(f"{tmp_path / 'none.tsv'}: cannot read the corpus")
+    assert says.startswith(f"{tmp_path / 'none.tsv'}: no such file for data.train")
 
 
 def test_work_that_fails_is_code_1_and_what_is_kept_is_named(call: Call, toy: Any, tmp_path: Path) -> None:
@@ -177,7 +177,12 @@ def test_work_that_fails_is_code_1_and_what_is_kept_is_named(call: Call, toy: An
     ("raised", "code", "says"),
     [
         (WorkError("two\nlines"), 1, "two lines"),
-        (KeyboardInterrupt(), 1, "stopped; a training goes on from its last checkpoint with --resume"),
+        (KeyboardInterrupt(), 1, "stopped; if this was a training, --resume goes on from its last checkpoint"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            1,
+            "not enough memory; a smaller model or train.batch_tokens may fit",
+        ),
         (OSError(28, "No space left on device", "/full/log.jsonl"), 1, "/full/log.jsonl: No space left on device"),
     ],
 )

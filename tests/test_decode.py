@@ -285,7 +285,7 @@ def test_results_stand_in_the_order_of_the_input_however_it_is_cut(
 ) -> None:
     how = Search(beam=beam)
     expected = [search(TableModel(11), [source], how, n_best=beam)[0] for source in SOURCES]
-    monkeypatch.setattr(decode, "ROWS_PER_BATCH_TOKENS", tokens)
+    monkeypatch.setattr(decode, "TOKENS_PER_BATCH", tokens)
     model = TableModel(11)
     for found, one in zip(search(model, SOURCES, how, n_best=beam), expected, strict=True):
         same(found, one)

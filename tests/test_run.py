@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -367,3 +368,40 @@ def test_the_perplexity_is_without_smoothing(toy: Any, tmp_path: Path) -> None:
 def test_out_must_be_said_for_a_recipe_without_a_name(toy: Any) -> None:
     with pytest.raises(InputError, match="out is missing"):
         run.train(toy.recipe())
+
+
+def test_an_endless_line_does_not_hold_validation_up(toy: Any, tmp_path: Path) -> None:
+    val = tmp_path / "val.tsv"
+    val.write_text("eins zwei\tone two\n" + "drei " * 3000 + "\t" + "three " * 3000 + "\n", encoding="utf-8")
+    toy.train(tmp_path / "run", *SMALL, "train.steps=2", f"data.val={val}")
+    validation = log(tmp_path / "run", "validation")[-1]
+    assert [source for source, _, _ in validation["samples"]] == ["eins zwei"]
+    val.write_text("drei " * 3000 + "\t" + "three " * 3000 + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"data.max_length = 128: no pair of val is that short"):
+        toy.train(tmp_path / "other", *SMALL, "train.steps=2", f"data.val={val}")
+
+
+def test_half_a_line_in_the_log_does_not_cost_the_score_card(toy: Any, tmp_path: Path) -> None:
+    toy.train(tmp_path / "run", *SMALL, "train.steps=2")
+    (tmp_path / "run" / "scorecard.json").unlink()
+    with (tmp_path / "run" / "log.jsonl").open("ab") as file:
+        file.write('{"event": "chosen", "weights": "gr\u00fc'.encode()[:-1])
+    toy.train(tmp_path / "run", *SMALL, "train.steps=2", resume=True)
+    assert json.loads((tmp_path / "run" / "scorecard.json").read_text())["training"]["updates"] == 2
+
+
+def test_without_a_corrupt_checkpoint_the_one_before_goes_on(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (*SMALL, "train.checkpoint_every=2", "train.average=2", "train.steps=8")
+    with monkeypatch.context() as context, pytest.raises(Killed):
+        kill_after(context, 6)
+        toy.train(tmp_path / "run", *settings)
+    newest = tmp_path / "run" / "checkpoints" / "update-00000006"
+    (newest / "state.json").write_text("{}")
+    with pytest.raises(InputError, match=r"without .*update-00000006 it goes on from update-00000004"):
+        toy.train(tmp_path / "run", *settings, resume=True)
+    shutil.rmtree(newest)
+    toy.train(tmp_path / "run", *settings, resume=True)
+    toy.train(tmp_path / "whole", *settings)
+    assert equal(tmp_path / "run", tmp_path / "whole")

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2see.decode import Search, search
+from seq2see.decode import Hypothesis, Search, search
 from seq2see.errors import InputError, WorkError
 from seq2see.text.vocab import UNKNOWN
 from seq2see.translator import Translator, load, pick_device, split
@@ -249,3 +249,18 @@ def test_no_such_directory_and_no_such_device(tmp_path: Path, trained: Path) -> 
         pick_device("")
     assert pick_device("cpu") == torch.device("cpu")
     assert pick_device("auto").type in ("cpu", "cuda", "mps")
+
+
+def test_the_picture_is_of_what_the_model_wrote_not_of_its_text_cut_anew(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = [translator.tokenizers.target.encode(letter)[-1] for letter in "one"]  # a cut that encode never makes
+    monkeypatch.setattr("seq2see.translator.search", lambda *_, **__: [[Hypothesis(letters, -1.0, -1.0)]])
+    found = translator.explain("eins")
+    assert found.target_out == [*map(translator.tokenizers.target.piece, letters), "</s>"]
+    assert found.target == translator.tokenizers.target.decode(letters)
+
+
+def test_a_given_translation_beyond_the_model_is_refused(translator: Translator) -> None:
+    with pytest.raises(InputError, match="the translation has more than the model's 128 tokens"):
+        translator.explain("eins", "one " * 200)

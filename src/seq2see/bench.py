@@ -4,23 +4,23 @@ import itertools
 import resource
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from seq2see import evaluate
-from seq2see.batches import Batch, collate, plan
-from seq2see.config import ModelConfig, Recipe
-from seq2see.errors import InputError
+from seq2see.batches import Batch, IdPair, collate, plan
+from seq2see.config import ModelConfig, Recipe, TrainConfig
 from seq2see.models.build import build
-from seq2see.run import encode
+from seq2see.run import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.text.vocab import PAD
 from seq2see.training.loss import smoothed_loss
 from seq2see.training.optimizer import adam
 
-WARM_UP_UPDATES = 3
+WARM_UP_UPDATES = 1
 MATRIX = 2048
 
 
@@ -28,35 +28,32 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
     """Train for some seconds on the recipe's own batches; count real tokens only."""
     corpus = corpora.load(recipe.data, data)
     pair = tokenizers.train(recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs)
-    limit = recipe.data.max_length
-    pairs = [ids for ids in encode(pair, corpus.train) if max(map(len, ids)) <= limit]
-    if not pairs:
-        raise InputError(f"data.max_length = {limit}: no training pair is that short")
+    encoded = encode(pair, corpus.train)
+    pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
     config = recipe.train
     torch.manual_seed(config.seed)
     model = build(recipe, len(pair.source), len(pair.target)).to(device).train()
     optimizer = adam(model)
     peak = best_product(device)
-    source_tokens = target_tokens = updates = 0
+    source_tokens = target_tokens = 0
     operations = spent = 0.0
-    for i, lines in enumerate(itertools.cycle(plan(pairs, config, epoch=1))):
+    for update, batches in enumerate(_updates(pairs, config)):
         started = time.perf_counter()
-        batch = collate(pairs, lines).to(device)
-        loss = smoothed_loss(model(batch), batch.target_out, config.label_smoothing, config.smoothing)
-        (loss / batch.target_tokens).backward()  # type: ignore[no-untyped-call]
-        if (i + 1) % config.accumulate == 0:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf"))
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        loss.item()
-        if i < WARM_UP_UPDATES * config.accumulate:
+        tokens = sum(batch.target_tokens for batch in batches)
+        for batch in batches:
+            batch = batch.to(device)
+            loss = smoothed_loss(model(batch), batch.target_out, config.label_smoothing, config.smoothing)
+            (loss / tokens).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf")).item()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if update < WARM_UP_UPDATES:
             continue
         spent += time.perf_counter() - started
-        source_tokens += batch.source_tokens
-        target_tokens += batch.target_tokens
-        operations += training_operations(batch, recipe.model, len(pair.target))
-        updates += (i + 1) % config.accumulate == 0
-        if spent >= seconds and updates:
+        target_tokens += tokens
+        source_tokens += sum(batch.source_tokens for batch in batches)
+        operations += sum(training_operations(batch, recipe.model, len(pair.target)) for batch in batches)
+        if spent >= seconds:
             break
     peak = max(peak, best_product(device))
     scale = 1024 if sys.platform == "linux" else 2**20
@@ -66,11 +63,19 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
         "utilisation": operations / spent / peak,
         "peak_gflops": peak / 1e9,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale,
-        "updates": updates,
+        "updates": update + 1 - WARM_UP_UPDATES,
         "seconds": spent,
         "parameters": sum(p.numel() for p in model.parameters()),
         "machine": evaluate.machine(),
     }
+
+
+def _updates(pairs: Sequence[IdPair], config: TrainConfig) -> Iterator[list[Batch]]:
+    """The batches of one update after the other, epoch after epoch, as training sees them."""
+    for epoch in itertools.count(1):
+        batches = plan(pairs, config, epoch)
+        for start in range(0, len(batches), config.accumulate):
+            yield [collate(pairs, lines) for lines in batches[start : start + config.accumulate]]
 
 
 def training_operations(batch: Batch, model: ModelConfig, classes: int) -> float:
@@ -79,8 +84,8 @@ def training_operations(batch: Batch, model: ModelConfig, classes: int) -> float
     Each weight takes part in one multiplication and one addition per token forward, and twice that backward.
     The keys and values of cross-attention are made of source tokens, the rest of the decoder of target tokens.
     """
-    source = (batch.source != PAD).sum(1).double()
-    target = (batch.target_out != PAD).sum(1).double()
+    source = (batch.source != PAD).sum(1).cpu().double()
+    target = (batch.target_out != PAD).sum(1).cpu().double()
     width, block, inner = model.width, model.width**2, 2 * model.width * model.inner
     matrices = model.encoder_layers * (4 * block + inner) * source + model.decoder_layers * 2 * block * source
     matrices = matrices + (model.decoder_layers * (6 * block + inner) + classes * width) * target

@@ -188,13 +188,15 @@ def main() -> None:
     except WorkError as error:
         _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped; a training goes on from its last checkpoint with --resume", 1)
+        _fail("stopped; if this was a training, --resume goes on from its last checkpoint", 1)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:
-        if not hasattr(error, "format_message"):
-            raise
-        _fail(error.format_message(), 2)  # a mistake in the call, found by typer
+        if hasattr(error, "format_message"):
+            _fail(error.format_message(), 2)  # a mistake in the call, found by typer
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):  # torch says it with a RuntimeError
+            _fail("not enough memory; a smaller model or train.batch_tokens may fit", 1)
+        raise
 
 
 def _fail(message: str, code: int) -> None:

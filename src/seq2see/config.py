@@ -44,7 +44,7 @@ class DataConfig(Section):
     test: dict[str, Paths] | Paths | None = None  # several test sets: a table of name = path
     columns: tuple[Whole, Whole] = (0, 1)  # of a TSV: where source and target stand
     hold_out: Whole = 1000  # pairs kept from training for val, and again for test, where those are not given
-    limit: Count | None = None  # train on the first so many pairs only
+    limit: Count | None = None  # train on the first so many pairs only; captions: as many, of millions
     max_length: Count = 128  # tokens on a side; longer pairs are left out of training and reported
 
     @field_validator("columns", mode="before")
@@ -74,7 +74,7 @@ class TokenizerConfig(Section):
     """How text becomes ids."""
 
     kind: Literal["unigram", "bpe", "words"] = "unigram"
-    size: Annotated[int, Field(ge=8)] | None = None  # entries; by default 8000 subwords, or all frequent words
+    size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None  # by default 8000 subwords, or all frequent words
     joint: bool = True  # one vocabulary for both languages (subwords only)
     min_frequency: Count = 2  # of words; a rarer one is <unk>
     sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of training sentences cut anew each epoch
@@ -92,16 +92,16 @@ class ModelConfig(Section):
     """The network, in the paper's words (section 3, table 3)."""
 
     kind: Literal["transformer"] = "transformer"
-    width: Count = 256
-    heads: Count = 4
-    encoder_layers: Count = 3
-    decoder_layers: Count = 3
+    width: Count = 256  # d_model
+    heads: Count = 4  # h; each looks through width / heads numbers
+    encoder_layers: Count = 3  # N
+    decoder_layers: Count = 3  # N
     feed_forward: Count | None = None  # by default 4 × width
-    dropout: Share = 0.1
-    attention_dropout: Share = 0.0
-    norm: Literal["pre", "post"] = "pre"
-    score: Literal["scaled_dot", "dot"] = "scaled_dot"
-    positions: Literal["sinusoidal", "none"] = "sinusoidal"
+    dropout: Share = 0.1  # P_drop: on embeddings, residuals and inside the feed-forward
+    attention_dropout: Share = 0.0  # on the attention weights
+    norm: Literal["pre", "post"] = "pre"  # before each sublayer, or after it as in the paper
+    score: Literal["scaled_dot", "dot"] = "scaled_dot"  # how well a query and a key fit
+    positions: Literal["sinusoidal", "none"] = "sinusoidal"  # none: a bag of words
     embedding_init: Literal["normal", "xavier"] = "normal"  # normal: standard deviation width^-0.5
     tie: Literal["all", "target", "none"] | None = None  # share embeddings; by default all with one vocabulary
 
@@ -129,19 +129,19 @@ class TrainConfig(Section):
     accumulate: Count = 1  # batches summed into one update
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     lr: Annotated[float, Field(gt=0)] | None = None  # the peak; by default the paper's (width × warmup)^-0.5
-    warmup: Count = 4000
+    warmup: Count = 4000  # updates until the peak
     decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.3  # linear: the last share of the budget, down to zero
-    label_smoothing: Share = 0.1
+    label_smoothing: Share = 0.1  # ε
     smoothing: Literal["all", "others"] = "all"  # ε/V over all classes, or ε/(V−2) over all but target and pad
     clip: Annotated[float, Field(ge=0.0)] = 1.0  # largest gradient norm; 0 for none
     checkpoint_every: Count | None = None  # updates; by default each epoch, or ten times a run
     patience: Whole = 0  # stop after so many validations without a better one; 0 for never
     choose: Literal["loss", "bleu"] = "loss"  # what makes a validation better
     validate_sentences: Count = 500  # how many are translated at each validation
-    average: Count = 1  # checkpoints averaged at the end
+    average: Count = 1  # checkpoints averaged at the end; kept if that validates better than the best
     average_of: Literal["last", "best"] = "last"
     ema: Share = 0.0  # decay of an exponential moving average of the weights; 0 for none
-    seed: Whole = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1  # of all randomness: weights, dropout, order, cuts
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
@@ -163,10 +163,10 @@ class TrainConfig(Section):
 class DecodeConfig(Section):
     """How translations are searched."""
 
-    beam: Annotated[int, Field(ge=1, le=64)] = 4
-    length_penalty: Annotated[float, Field(ge=0.0)] = 0.6
-    max_ratio: Annotated[float, Field(gt=0)] = 2.0  # at most ratio × source tokens + 10
-    min_length: Whole = 0
+    beam: Annotated[int, Field(ge=1, le=64)] = 4  # hypotheses side by side; 1 is greedy
+    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # α; 0 for none
+    max_ratio: Annotated[float, Field(gt=0, le=100.0)] = 2.0  # at most ratio × source tokens + 10
+    min_length: Whole = 0  # target tokens before </s> may come
 
 
 class Recipe(Section):

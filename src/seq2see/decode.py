@@ -12,7 +12,7 @@ from seq2see.batches import Ids, pad
 from seq2see.errors import WorkError
 from seq2see.text.vocab import BEGIN, END, PAD
 
-ROWS_PER_BATCH_TOKENS = 8192  # source tokens × beam in one batch
+TOKENS_PER_BATCH = 8192  # of the source, times the beam
 
 
 class State(Protocol):
@@ -66,7 +66,7 @@ def search(
     start = 0
     while start < len(order):
         longest = len(sources[order[start]]) + 1
-        chunk = order[start : start + max(1, ROWS_PER_BATCH_TOKENS // (longest * how.beam))]
+        chunk = order[start : start + max(1, TOKENS_PER_BATCH // (longest * how.beam))]
         source = pad([[*sources[i], END] for i in chunk]).to(device)
         found = greedy(model, source, how) if how.beam == 1 else beam_search(model, source, how)
         if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
@@ -96,20 +96,20 @@ def greedy(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]
     state = model.start(model.encode(source))
     active = torch.arange(len(source), device=source.device)
     last = torch.full((len(source), 1), BEGIN, device=source.device)
-    log_p = torch.zeros(len(source), dtype=torch.float64, device=source.device)
+    totals = [0.0] * len(source)
     ids: list[Ids] = [[] for _ in source]
     position = 0
     while len(active):
         position += 1
         logits, state = model.step(state, last)
         step, last = _next_log_probabilities(logits, position, position >= limits[active], how).max(-1, keepdim=True)
-        log_p[active] += step[:, 0]
+        for sentence, id, log_p in zip(active.tolist(), last[:, 0].tolist(), step[:, 0].tolist(), strict=True):
+            totals[sentence] += log_p
+            if id != END:
+                ids[sentence].append(id)
         going = (last[:, 0] != END).nonzero()[:, 0]
-        for row in going.tolist():
-            ids[int(active[row])].append(int(last[row]))
         if len(going) < len(active):
             state, active, last = state.select(going), active[going], last[going]
-    totals = log_p.tolist()
     return [[Hypothesis(row, p, p / how.penalty(len(row) + 1))] for row, p in zip(ids, totals, strict=True)]
 
 
@@ -126,7 +126,7 @@ def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypoth
     active = torch.arange(len(source), device=device)  # (A,)
     history = torch.full((len(source), beam, 1), BEGIN, device=device)  # (A, beam, t)
     # All beams begin alike: only the first may be continued at first, or the search would find copies.
-    totals = torch.full((len(source), beam), float("-inf"), dtype=torch.float64, device=device)
+    totals = torch.full((len(source), beam), float("-inf"), device=device)
     totals[:, 0] = 0.0
     ended: list[list[Hypothesis]] = [[] for _ in source]
     position = 0
@@ -137,7 +137,7 @@ def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypoth
         at_limit = (position >= limits[active]).repeat_interleave(beam)
         log_p = _next_log_probabilities(logits, position, at_limit, how)
         classes = log_p.shape[-1]
-        candidates = totals.to(log_p.dtype)[:, :, None] + log_p.view(-1, beam, classes)  # (A, beam, V)
+        candidates = totals[:, :, None] + log_p.view(-1, beam, classes)  # (A, beam, V)
         best, where = candidates.flatten(1).topk(min(2 * beam, beam * classes))  # (A, 2 × beam)
         origin, ids = where // classes, where % classes
         ends = ids == END

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from seq2see.config import Recipe
 from seq2see.run import train
@@ -27,14 +28,15 @@ def demo(out: Path, minutes: float | None, device: str, console: Console) -> Non
     _align(translator, out, console)
     example = _example().source
     for source in (example, *(caption.source for caption in captions.generate("test_structures", 2))):
-        console.print(f"[dim]{source}[/dim]\n[cyan]{translator.translate([source])[0]}[/cyan]", highlight=False)
+        console.print(f"[dim]{source}[/dim]\n[cyan]{escape(translator.translate([source])[0])}[/cyan]", highlight=False)
     figures.save(figures.attention(translator.explain(example)), out / "attention.png")
+    command = Path(sys.argv[0])  # as it was called: it may not be on the path
     console.print(
         f"\nevery head of the first sentence: {out}/attention.png\n"
         f"its best head beside the gold alignment: {out}/alignment.png\n\n"
-        f'your own sentence:  seq2see translate --model {out} "{example}"\n'
-        f'your own picture:   seq2see see attention --model {out} "{example}" --out a.png\n'
-        f"your own data:      seq2see train tiny --set data.train=pairs.tsv --out runs/mine",
+        f'your own sentence:  {command} translate --model {out} "{example}"\n'
+        f'your own picture:   {command} see attention --model {out} "{example}" --out a.png\n'
+        f"your own data:      {command} train tiny --set data.train=pairs.tsv --out runs/mine",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -80,5 +82,8 @@ def _align(translator: Translator, out: Path, console: Console) -> None:
 
 def _converse(translator: Translator, console: Console) -> None:
     console.print("\nType a German caption (an empty line ends):")
-    while text := console.input("[bold]de>[/bold] ").strip():
-        console.print(f"[bold]en>[/bold] [cyan]{translator.translate([text])[0]}[/cyan]", highlight=False)
+    try:
+        while text := console.input("[bold]de>[/bold] ").strip():
+            console.print(f"[bold]en>[/bold] [cyan]{escape(translator.translate([text])[0])}[/cyan]", highlight=False)
+    except EOFError:
+        console.print()

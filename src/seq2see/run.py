@@ -58,6 +58,7 @@ def train(
         console.print(f"{folder}: this run is finished", highlight=False, markup=False)
         return load(folder, device)
     corpus = corpora.load(recipe.data, None if data is None else Path(data))
+    _same_text(folder, corpus)
     if not (folder / "model.safetensors").exists():
         _train(recipe, corpus, folder, where, console)
     translator = load(folder, device)
@@ -77,21 +78,30 @@ def _enter(folder: Path, recipe: Recipe, resume: bool) -> None:
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
 
 
-def _claim(folder: Path, recipe: Recipe, sums: dict[str, str]) -> None:
+def _claim(folder: Path, recipe: Recipe, corpus: Corpus) -> None:
     """Write what makes the directory ours, once nothing in the call is found wrong."""
     try:
         write_atomically(folder / "recipe.toml", recipe.save)
         (folder / "checkpoints").mkdir(exist_ok=True)
-        write_text(folder / "checkpoints" / "corpus.json", json.dumps(sums) + "\n")
+        write_text(folder / "checkpoints" / "corpus.json", json.dumps(_sums(corpus)) + "\n")
     except OSError as error:
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
 
 
-def _same_text(folder: Path, sums: dict[str, str]) -> None:
+def _sums(corpus: Corpus) -> dict[str, str]:
+    return {part.name: part.digest for part in (corpus.train, corpus.val)}
+
+
+def _same_text(folder: Path, corpus: Corpus) -> None:
     """Other text makes another vocabulary, and other scores: checkpoints cannot go on with it."""
     path = folder / "checkpoints" / "corpus.json"
-    if path.exists() and checkpoint.saved_in(path.parent) and json.loads(path.read_bytes()) != sums:
-        raise InputError(f"{folder}: was begun on other text and cannot go on with this; train anew into another --out")
+    if path.exists() and checkpoint.saved_in(path.parent):
+        try:
+            same = json.loads(path.read_bytes()) == _sums(corpus)
+        except ValueError as error:
+            raise InputError(f"{path}: not JSON: {error}") from None
+        if not same:
+            raise InputError(f"{folder}: was begun on other text and cannot go on; train anew into another --out")
 
 
 def _same_but_budget(folder: Path, recipe: Recipe) -> None:
@@ -112,10 +122,16 @@ def encode(pair: Tokenizers, parallel: Parallel) -> list[IdPair]:
     return [(pair.source.encode(source), pair.target.encode(target)) for source, target in parallel.pairs]
 
 
+def fitting(encoded: Sequence[IdPair], limit: int, name: str) -> list[int]:
+    """The lines of a corpus whose sides both have at most `limit` tokens."""
+    lines = [line for line, sides in enumerate(encoded) if max(map(len, sides)) <= limit]
+    if not lines:
+        raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
+    return lines
+
+
 def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, console: Console) -> None:
     config, data = recipe.train, recipe.data
-    sums = {part.name: part.digest for part in (corpus.train, corpus.val)}
-    _same_text(folder, sums)
     saved = checkpoint.saved_in(folder / "checkpoints")
     if saved:  # their own vocabulary, even if today's library would make another of the same text
         pair, cached = tokenizers.load(folder), True
@@ -123,10 +139,9 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
         pair, cached = tokenizers.cached(recipe.tokenizer, data.source, data.target, corpus.train.pairs, folder)
     encoded = encode(pair, corpus.train)
     limit = data.max_length
-    fits = [i for i, (source, target) in enumerate(encoded) if max(len(source), len(target)) <= limit]
-    if not fits:
-        raise InputError(f"data.max_length = {limit}: no training pair is that short")
-    _claim(folder, recipe, sums)
+    fits = fitting(encoded, limit, "train")
+    validate = validator(recipe, corpus.val, pair, device)
+    _claim(folder, recipe, corpus)
     torch.manual_seed(config.seed)
     model = build(recipe, len(pair.source), len(pair.target)).to(device)
     with Reporter(folder, console) as reporter:
@@ -144,11 +159,15 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
             recipe.model.width,
             folder / "checkpoints",
             _examples(recipe, corpus, pair, encoded, fits),
-            validator(recipe, corpus.val, pair, device),
+            validate,
             reporter,
         )
         if saved:
-            training.resume(saved[-1])
+            try:
+                training.resume(saved[-1])
+            except InputError as error:
+                older = f"; without {saved[-1]} it goes on from {saved[-2].name}" if len(saved) > 1 else ""
+                raise InputError(f"{error}{older}") from None
             reporter.say(escape(f"going on from {saved[-1]}"))
         chosen = training.run()
         path = folder / "model.safetensors"
@@ -184,15 +203,18 @@ def validator(
 ) -> Callable[[nn.Module], Validation]:
     """How a model is looked at: loss and perplexity on all of val, BLEU of greedy translations of its head."""
     encoded = encode(pair, parallel)
-    plan = by_tokens(encoded, VALIDATION_TOKENS, seed=0, epoch=0)
-    shown = parallel.pairs[: recipe.train.validate_sentences]
+    # As in training: one endless line would cost every validation minutes.
+    lines = fitting(encoded, recipe.data.max_length, "val")
+    encoded = [encoded[line] for line in lines]
+    batches = by_tokens(encoded, VALIDATION_TOKENS, seed=0, epoch=0)
+    shown = [parallel.pairs[line] for line in lines[: recipe.train.validate_sentences]]
     how = Search(1, 0.0, recipe.decode.max_ratio, recipe.decode.min_length)
 
     @torch.inference_mode()
     def validate(model: nn.Module) -> Validation:
         loss = surprise = 0.0
         tokens = 0
-        for lines in plan:
+        for lines in batches:
             batch = collate(encoded, lines).to(device)
             logits = model(batch)
             loss += float(smoothed_loss(logits, batch.target_out, recipe.train.label_smoothing, recipe.train.smoothing))
@@ -235,12 +257,9 @@ def _training_facts(folder: Path) -> dict[str, object]:
     """How the weights came about, from the last lines of the log."""
     chosen: dict[str, object] = {}
     log = folder / "log.jsonl"
-    for line in log.read_text(encoding="utf-8").split("\n") if log.exists() else []:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue  # a killed process may have left half a line
-        if event["event"] == "chosen":
-            chosen = event
+    # A killed process may have left half a line, or half a letter.
+    for line in log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []:
+        if line.startswith('{"event": "chosen"') and line.endswith("}"):
+            chosen = json.loads(line)
     facts = {key: chosen.get(key) for key in ("weights", "seconds", "updates", "epochs")}
     return facts | {"target_tokens": chosen.get("tokens")}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
+from typing import Literal, overload
 
 import safetensors.torch
 import torch
@@ -65,8 +65,7 @@ class Translator:
         warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first; an empty text stays empty, a long one is cut."""
-        decode = self.recipe.decode
-        how = Search(decode.beam if beam is None else beam, decode.length_penalty, decode.max_ratio, decode.min_length)
+        how = self._how(beam)
         parts: list[Ids] = []
         bounds = [0]
         limit = self.recipe.data.max_length
@@ -84,10 +83,14 @@ class Translator:
         ]
         return [_join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
 
+    def _how(self, beam: int | None) -> Search:
+        decode = self.recipe.decode
+        return Search(decode.beam if beam is None else beam, decode.length_penalty, decode.max_ratio, decode.min_length)
+
     @overload
-    def translate(self, texts: Sequence[str], beam: int | None = None) -> list[str]: ...
+    def translate(self, texts: Sequence[str], beam: int | None = None, n_best: Literal[1] = 1) -> list[str]: ...
     @overload
-    def translate(self, texts: Sequence[str], beam: int | None = None, *, n_best: int) -> list[list[str]]: ...
+    def translate(self, texts: Sequence[str], beam: int | None = None, n_best: int = 2) -> list[list[str]]: ...
     def translate(self, texts: Sequence[str], beam: int | None = None, n_best: int = 1) -> list[str] | list[list[str]]:
         """The best translation of each text, or the list of its n best. The recipe's beam unless one is given."""
         if isinstance(texts, str):
@@ -117,17 +120,22 @@ class Translator:
         source_tokenizer, target_tokenizer = self.tokenizers.source, self.tokenizers.target
         if not text.strip():
             raise InputError("the text to explain is empty")
-        if len(source_tokenizer.encode(text)) > self.recipe.data.max_length:
-            raise InputError(f"the text has more than the model's {self.recipe.data.max_length} tokens")
-        target = self.translate([text])[0] if target is None else target
-        pair = (source_tokenizer.encode(text), target_tokenizer.encode(target))
-        trace = Trace()
+        ids = source_tokenizer.encode(text)
         self.model.eval()
-        self.model(collate([pair], [0]).to(self.device), trace)
-        pieces = target_tokenizer.pieces(target)
+        if target is None:
+            # The model's own ids: its text may be cut in another way than the model wrote it.
+            target_ids = search(self.model, [ids], self._how(None), device=self.device)[0][0].ids  # type: ignore[arg-type]
+        else:
+            target_ids = target_tokenizer.encode(target)
+        for name, some in (("text", ids), ("translation", target_ids)):
+            if len(some) > self.recipe.data.max_length:
+                raise InputError(f"the {name} has more than the model's {self.recipe.data.max_length} tokens")
+        trace = Trace()
+        self.model(collate([(ids, target_ids)], [0]).to(self.device), trace)
+        pieces = [target_tokenizer.piece(id) for id in target_ids]
         return Explanation(
             source=text,
-            target=target,
+            target=target_tokenizer.decode(target_ids) if target is None else target,
             source_tokens=[*source_tokenizer.pieces(text), "</s>"],
             target_in=["<s>", *pieces],
             target_out=[*pieces, "</s>"],

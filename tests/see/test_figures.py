@@ -55,3 +55,9 @@ def test_gold_links_are_drawn_at_target_row_and_source_column() -> None:
 def test_a_path_that_cannot_be_is_refused(tmp_path: Path, name: str, rule: str) -> None:
     with pytest.raises(InputError, match=rule):
         figures.check(tmp_path / name)
+
+
+def test_a_large_picture_is_coarser_not_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "MOST_PIXELS", 300)
+    figures.save(figures.alignment(torch.rand(20, 30), set(), ["a"] * 30, ["x"] * 20, "title"), tmp_path / "a.png")
+    assert max(matplotlib.image.imread(tmp_path / "a.png").shape) <= 300

@@ -67,7 +67,7 @@ def test_only_line_feeds_end_lines(
         (gzip.compress(b"ja\nnein\n" * 99)[:-12], "x.txt: a truncated or corrupt gzip"),
         (gzip.compress(b"ja\nnein\n" * 99)[:12] + b"\xff" * 30, "x.txt: a truncated or corrupt gzip"),
         (gzip.compress(b"ja\n") + b"junk", "x.txt: a truncated or corrupt gzip"),
-        (None, "x.txt: cannot read the corpus: No such file"),
+        (None, "x.txt: cannot read: No such file"),
     ],
 )
 def test_a_bad_file_is_named(content: bytes | None, message: str, tmp_path: Path) -> None:
@@ -182,6 +182,11 @@ def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
         corpora.load(config(train="t.tsv", hold_out=0), tmp_path)
     at_most = corpora.load(config(train="t.tsv", hold_out=1000), tmp_path)
     assert len(at_most.val.pairs) == len(at_most.tests["test"].pairs) == 10  # 5 %
+
+
+def test_captions_read_no_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--data .*: data.corpus 'captions' is embedded"):
+        corpora.load(DataConfig(corpus="captions"), tmp_path)
 
 
 def test_too_little_to_hold_out(tmp_path: Path) -> None:

@@ -232,3 +232,13 @@ def test_generators_go_on_where_they_were() -> None:
     first = torch.rand(3)
     checkpoint.restore_generators(states)
     assert torch.equal(torch.rand(3), first)
+
+
+def test_a_changed_state_is_found(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / "update-1", example())
+    path = tmp_path / "update-1" / "state.json"
+    saved = json.loads(path.read_text())
+    key = next(iter(saved["state"]))
+    saved["state"][key] = "other"
+    path.write_text(json.dumps(saved))
+    assert "update-1/state.json: corrupt" in refusal(tmp_path / "update-1")

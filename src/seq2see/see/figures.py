@@ -13,6 +13,7 @@ from seq2see.errors import InputError
 from seq2see.translator import Explanation
 
 COLOURS = "Blues"
+MOST_PIXELS = 10_000  # on a side: a long sentence gets a coarser picture, not an endless one
 TITLES = {
     "encoder.self": "Encoder: source tokens look at source tokens",
     "decoder.self": "Decoder: what is written so far looks at itself and what came before",
@@ -74,7 +75,8 @@ def save(figure: Figure, path: Path) -> None:
         # Letters as letters keep an SVG small and searchable; no date keeps it the same from run to run.
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "seq2see"}):
             metadata = {"Date": None} if path.suffix == ".svg" else None
-            figure.savefig(path, dpi=150, metadata=metadata)
+            dpi = min(150, MOST_PIXELS / max(figure.get_size_inches()))
+            figure.savefig(path, dpi=dpi, metadata=metadata)
     except OSError as error:
         raise InputError(f"--out {path}: cannot write: {error.strerror}") from None
 

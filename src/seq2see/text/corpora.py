@@ -56,6 +56,8 @@ class Corpus:
 def load(config: DataConfig, data: Path | None = None) -> Corpus:
     """Read the corpus that a recipe names; `data` is its directory, or what its paths are relative to."""
     if config.corpus == "captions":
+        if data is not None:
+            raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
         return _captions(config)
     where, val_paths, test_paths = _origins(config, data)
     train = _read("train", where, config, data)
@@ -94,7 +96,7 @@ def read_lines(path: Path) -> list[str]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: a truncated or corrupt gzip file: {error}") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot read the corpus: {error.strerror}") from None
+        raise InputError(f"{path}: cannot read: {error.strerror}") from None
     if (nul := text.find("\0")) >= 0:
         raise InputError(f"{path}:{text.count(chr(10), 0, nul) + 1}: a NUL byte; a corpus is text")
     if not text:
@@ -195,7 +197,12 @@ def _origins(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None
 
 def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> dict[str, Paths]:
     """The one split that a path names, or all those in a directory of {split}.{language}[.gz]."""
-    if not isinstance(paths, str) or not (directory := _resolve(paths, base)).is_dir():
+    if not isinstance(paths, str):
+        return {name: paths}
+    directory = _resolve(paths, base)
+    if not directory.exists():
+        raise InputError(f"{directory}: no such file for data.{name}; relative to --data, else to the working folder")
+    if not directory.is_dir():
         return {name: paths}
     sides: list[dict[str, str]] = [{}, {}]
     for path in sorted(directory.iterdir()):  # a plain file stands before its .gz, and is taken

@@ -138,7 +138,8 @@ class Subwords:
 
     def decode(self, ids: Sequence[int]) -> str:
         known = (id if 0 <= id < len(self) else UNKNOWN for id in ids)
-        return str(self._model.decode([id for id in known if id not in (BEGIN, END, PAD)]))
+        text = str(self._model.decode([id for id in known if id not in (BEGIN, END, PAD)]))
+        return " ".join(text.split())  # a stray space mark is no text
 
     def pieces(self, text: str) -> list[str]:
         return list(self._model.encode(_tidy(text), out_type=str))

@@ -1,5 +1,6 @@
 """Checkpoints: all that a run needs to go on, as safetensors and JSON with checksums; nothing that executes."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -36,9 +37,10 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         for name, tensors in checkpoint.groups.items():
             safetensors.torch.save_file(tensors, temporary / f"{name}.safetensors")
         sums = {file.name: sha256(file) for file in sorted(temporary.iterdir())}
-        (temporary / "state.json").write_text(json.dumps({"state": checkpoint.state, "sha256": sums}))
-        for file in temporary.iterdir():
-            sync(file)
+        saved = {"state": checkpoint.state, "state_sha256": _sum(checkpoint.state), "sha256": sums}
+        (temporary / "state.json").write_text(json.dumps(saved))
+        for path in (*temporary.iterdir(), temporary):
+            sync(path)
         if folder.exists():
             os.replace(folder, replaced)
         os.replace(temporary, folder)
@@ -54,6 +56,8 @@ def load(folder: Path) -> Checkpoint:
     at = folder / "state.json"
     try:
         saved = json.loads(at.read_text(encoding="utf-8"))
+        if _sum(saved["state"]) != saved["state_sha256"]:
+            raise InputError(f"{at}: corrupt: its state differs from the SHA-256 beside it")
         for name, sum_ in saved["sha256"].items():
             if sha256(folder / name) != sum_:
                 raise InputError(f"{folder / name}: corrupt: its SHA-256 differs from the one in state.json")
@@ -63,6 +67,10 @@ def load(folder: Path) -> Checkpoint:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{at}: not a readable checkpoint: {error}") from None
+
+
+def _sum(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def saved_in(folder: Path) -> list[Path]:

@@ -87,6 +87,9 @@ class Training:
             raise InputError(f"{folder}: not a checkpoint that this version can go on from: {error}") from None
         self.ema = {name: average.to(self.device) for name, average in ema.items()}
         self.elapsed_before = self.position.seconds
+        # Checkpoints that are gone, pruned or removed by hand, can be neither chosen nor averaged.
+        there = {path.name for path in checkpoint.saved_in(folder.parent)}
+        self.position.validations = {name: s for name, s in self.position.validations.items() if name in there}
 
     def run(self) -> checkpoint.Tensors:
         self.started = time.perf_counter()
@@ -259,7 +262,8 @@ class Training:
         """Keep what resuming (the newest), choosing (the best) and averaging need."""
         scores = self.position.validations
         wanted = {max(scores, key=lambda name: scores[name]), self._name(), *self._to_average()}
-        for folder in checkpoint.saved_in(self.folder):
+        unfinished = self.folder.glob(".update-*")  # of a process that was killed while it wrote
+        for folder in (*checkpoint.saved_in(self.folder), *unfinished):
             if folder.name not in wanted:
                 shutil.rmtree(folder, ignore_errors=True)
 
