@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -76,6 +77,8 @@ def _enter(folder: Path, recipe: Recipe, resume: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{folder}: cannot write the run here: Permission denied")
 
 
 def _claim(folder: Path, recipe: Recipe, corpus: Corpus) -> None:

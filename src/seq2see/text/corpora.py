@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seq2see.config import DataConfig, Paths
 from seq2see.errors import InputError
+from seq2see.files import sha256, write_atomically
 from seq2see.text import captions
 
 Pair = tuple[str, str]
@@ -269,16 +270,14 @@ def _download(name: str, directory: Path) -> None:
     """Fetch one file of Multi30k unless it is there, and keep it only if it is the one we know."""
     path, url = directory / name, f"{MULTI30K_HOME}/{name}"
     try:
-        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == MULTI30K_SUMS[name]:
+        if path.exists() and sha256(path) == MULTI30K_SUMS[name]:
             return
         with urllib.request.urlopen(url, timeout=30) as response:
             content: bytes = response.read()
         if (found := hashlib.sha256(content).hexdigest()) != MULTI30K_SUMS[name]:
             raise InputError(f"{url}: SHA-256 {found} instead of {MULTI30K_SUMS[name]}; nothing was kept")
         directory.mkdir(parents=True, exist_ok=True)
-        unfinished = directory / f".{name}.{os.getpid()}"
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
+        write_atomically(path, lambda temporary: temporary.write_bytes(content))
     except (OSError, HTTPException) as error:
         raise InputError(
             f"{url}: cannot download Multi30k into {directory} ({error}); "

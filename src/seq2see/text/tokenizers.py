@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import math
-import os
 import random
 import re
 import unicodedata
@@ -19,6 +18,7 @@ from typing import Any, Protocol
 
 from seq2see.config import TokenizerConfig
 from seq2see.errors import InputError
+from seq2see.files import sha256, write_atomically, write_text
 from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN, Vocab
 from seq2see.text.words import detokenise, rules, whole
 
@@ -225,21 +225,17 @@ def train(config: TokenizerConfig, source: str, target: str, pairs: Sequence[tup
 
 
 def save(tokenizers: Tokenizers, directory: Path, config: TokenizerConfig, fingerprint: str) -> None:
-    """Write each file under a temporary name and rename it; `tokenizer.json` with their sums comes last."""
+    """Write the files; `tokenizer.json` with their sums comes last."""
     names = _names(config.kind, config.joint)
     directory.mkdir(parents=True, exist_ok=True)
     sums = {}
     for name, tokenizer in zip(names, (tokenizers.source, tokenizers.target), strict=False):
-        unfinished = directory / f".{name}.{os.getpid()}"
-        tokenizer.save(unfinished)
-        sums[name] = _sum(unfinished)
-        unfinished.replace(directory / name)
+        write_atomically(directory / name, tokenizer.save)
+        sums[name] = sha256(directory / name)
     sizes = [len(tokenizers.source), len(tokenizers.target)]
     about: dict[str, Any] = {"kind": config.kind, "joint": len(names) == 1, "languages": tokenizers.languages}
     about |= {"sizes": sizes, "fingerprint": fingerprint, "files": sums}
-    unfinished = directory / f".tokenizer.json.{os.getpid()}"
-    unfinished.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    unfinished.replace(directory / "tokenizer.json")
+    write_text(directory / "tokenizer.json", json.dumps(about, indent=2) + "\n")
 
 
 def load(directory: Path) -> Tokenizers:
@@ -248,7 +244,7 @@ def load(directory: Path) -> Tokenizers:
         about = json.loads((directory / "tokenizer.json").read_bytes())
         names = _names(about["kind"], about["joint"])
         source, target = map(str, about["languages"])
-        wrong = [name for name in names if _sum(directory / name) != about["files"][name]]
+        wrong = [name for name in names if sha256(directory / name) != about["files"][name]]
     except OSError as error:
         raise InputError(f"{error.filename}: cannot read the tokenizer: {error.strerror}") from None
     except (ValueError, TypeError, KeyError) as error:
@@ -283,10 +279,6 @@ def _names(kind: str, joint: bool) -> list[str]:
     if kind == "words":
         return ["words.source.txt", "words.target.txt"]
     return ["tokenizer.model"] if joint else ["tokenizer.source.model", "tokenizer.target.model"]
-
-
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _fingerprint(config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]) -> str:
