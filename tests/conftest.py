@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 from rich.console import Console
@@ -17,6 +18,8 @@ from seq2see.translator import Translator, load
 # Tiny models gain nothing from a second thread, and lose much where another process has the second core.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
+hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no error
+hypothesis.settings.load_profile("patient")
 
 GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 ENGLISH = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
