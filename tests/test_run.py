@@ -405,3 +405,9 @@ def test_without_a_corrupt_checkpoint_the_one_before_goes_on(
     toy.train(tmp_path / "run", *settings, resume=True)
     toy.train(tmp_path / "whole", *settings)
     assert equal(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_call_that_finds_no_corpus_leaves_no_folder(toy: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file for data.train"):
+        toy.train(tmp_path / "run", "data.train=none.tsv")
+    assert not (tmp_path / "run").exists()

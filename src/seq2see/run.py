@@ -68,11 +68,14 @@ def train(
 
 
 def _enter(folder: Path, recipe: Recipe, resume: bool) -> None:
-    """Make the directory; refuse another run's, and a resumed run under another recipe."""
+    """Refuse another run's directory, and a resumed run under another recipe."""
     if any((folder / name).exists() for name in ("recipe.toml", "checkpoints", "model.safetensors")):
         if not resume:
             raise InputError(f"{folder}: holds a run already; go on with --resume, or choose another --out")
         _same_but_budget(folder, recipe)
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -134,6 +137,7 @@ def fitting(encoded: Sequence[IdPair], limit: int, name: str) -> list[int]:
 
 
 def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, console: Console) -> None:
+    _make(folder)
     config, data = recipe.train, recipe.data
     saved = checkpoint.saved_in(folder / "checkpoints")
     if saved:  # their own vocabulary, even if today's library would make another of the same text
