@@ -408,6 +408,6 @@ def test_without_a_corrupt_checkpoint_the_one_before_goes_on(
 
 
 def test_a_call_that_finds_no_corpus_leaves_no_folder(toy: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file for data.train"):
+    with pytest.raises(InputError, match=r"no such file for data.train"):
         toy.train(tmp_path / "run", "data.train=none.tsv")
     assert not (tmp_path / "run").exists()
