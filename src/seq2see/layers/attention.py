@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2see.layers.dropout import dropout as drop
 from seq2see.layers.masks import combine
 from seq2see.layers.scores import Score, scaled_dot
 
@@ -48,7 +49,7 @@ def attend(
     else:
         # The second fill turns the NaN of a row with nothing to attend to into zeros, in both directions.
         weights = scores.masked_fill(~mask, float("-inf")).softmax(-1).masked_fill(~mask, 0.0)
-    output = functional.dropout(weights, dropout) @ value  # (..., T, Kv)
+    output = drop(weights, dropout) @ value  # (..., T, Kv)
     return output, weights if need_weights else None
 
 

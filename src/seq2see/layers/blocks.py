@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2see.layers.attention import KeysValues, MultiHeadAttention
+from seq2see.layers.dropout import Dropout
 from seq2see.layers.scores import Score, scaled_dot
 from seq2see.layers.trace import Trace
 
@@ -14,7 +15,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.expand = nn.Linear(width, inner)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.contract = nn.Linear(inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -33,7 +34,7 @@ class Residual(nn.Module):
             raise ValueError(f"norm is {norm!r}; it must be 'pre' or 'post'")
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
         return self.norm(x) if self.pre else x

@@ -10,6 +10,7 @@ from seq2see.batches import Batch
 from seq2see.config import ModelConfig
 from seq2see.layers.attention import KeysValues
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer
+from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
 from seq2see.layers.positions import Positions
 from seq2see.layers.scores import SCORES
@@ -57,7 +58,7 @@ class Transformer(nn.Module):
         self.positions = Positions(config.width) if config.positions == "sinusoidal" else None
         self.target_embedding = nn.Embedding(target_size, config.width)
         self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
         def stack(layer: type[EncoderLayer] | type[DecoderLayer], count: int) -> Any:
             return nn.ModuleList(

@@ -1,0 +1,53 @@
+"""Dropout: the right share, a kept mean, the gradient of what was kept, and our own randomness."""
+
+import pytest
+import torch
+
+from seq2see.layers.dropout import Dropout, dropout
+
+
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_it_drops_its_share_and_keeps_the_mean(p: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    x = torch.ones(1001, 997, dtype=dtype)  # an odd count: the last draw serves one number
+    dropped = dropout(x, p)
+    assert dropped.dtype == dtype and dropped.shape == x.shape
+    share = float((dropped == 0).double().mean())
+    assert share == pytest.approx(p, abs=5 * (p * (1 - p) / x.numel()) ** 0.5 + 2**-17)
+    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / (1 - p)], rel=1e-3)
+    # Numbers that share a draw fall independently of each other, and so do rows and columns.
+    centred = (dropped == 0).double() - p
+    for other in (centred.roll(1, 1), centred.roll(2, 1), centred.roll(1, 0)):
+        assert abs(float((centred * other).mean())) < 5 * p * (1 - p) / x.numel() ** 0.5
+
+
+def test_the_gradient_passes_where_the_number_did() -> None:
+    torch.manual_seed(2)
+    x = torch.randn(7, 13, requires_grad=True)
+    dropped = dropout(x, 0.4)
+    dropped.sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad * x, dropped)
+
+
+def test_the_seed_decides() -> None:
+    x = torch.ones(50, 3)
+    drawn = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        drawn.append(dropout(x, 0.5))
+    assert drawn[0].equal(drawn[1]) and not drawn[0].equal(drawn[2])
+
+
+def test_nothing_is_dropped_at_zero_or_outside_training() -> None:
+    x = torch.randn(5, 3)
+    assert dropout(x, 0.0) is x
+    assert Dropout(0.5).eval()(x) is x
+    assert (Dropout(0.5).train()(x) == 0).any()
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
+def test_a_share_outside_its_range_is_refused(p: float) -> None:
+    with pytest.raises(ValueError, match="at least 0 and less than 1"):
+        dropout(torch.ones(3), p)
