@@ -1,5 +1,6 @@
 """Label smoothing (section 5.4), fused: the smoothed target distribution is never written out."""
 
+import math
 from typing import Any
 
 import torch
@@ -38,21 +39,23 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def smoothed_loss(logits: Tensor, target: Tensor, epsilon: float = 0.1, over: str = "all") -> Tensor:
-    """Sum over real tokens of the cross-entropy with the smoothed target.
+    """Sum over real tokens of the loss against the smoothed target q, in either published form.
 
-    logits (B, T, V), target (B, T). `all`: ε/V on every class and 1−ε more on the target, as in the paper's
-    reference; `others`: 1−ε on the target and ε/(V−2) on all but target and padding, as in The Annotated
-    Transformer.
+    logits (B, T, V), target (B, T). `all`: cross-entropy, with ε/V on every class and 1−ε more on the target, as in
+    the paper's reference. `others`: divergence Σ q (log q − log p), with 1−ε on the target and ε/(V−2) on all but
+    target and padding, as in The Annotated Transformer: less than its cross-entropy by the constant entropy of q.
     """
     classes = logits.shape[-1]
     real = (target != PAD).flatten().nonzero()[:, 0]
     rows = logits.flatten(0, -2)
     if len(real) < len(rows):
         rows = rows.index_select(0, real)
+    entropy = 0.0
     if over == "all":
         share = pad_share = epsilon / classes
         confidence = 1 - epsilon + share
     else:
         share, pad_share, confidence = epsilon / (classes - 2), 0.0, 1 - epsilon
+        entropy = -sum(mass * math.log(each) for mass, each in ((confidence, confidence), (epsilon, share)) if each)
     losses = _SmoothedCrossEntropy.apply(rows, target.flatten().index_select(0, real), confidence, share, pad_share)  # type: ignore[no-untyped-call]
-    return losses.sum()  # type: ignore[no-any-return]
+    return losses.sum() - entropy * len(real)  # type: ignore[no-any-return]
