@@ -94,7 +94,7 @@ def by_sentences(pairs: Sequence[IdPair], sentences: int, accumulate: int, seed:
     batches = []
     for start in range(0, len(lines), sentences * accumulate):
         update = lines[start : start + sentences * accumulate]
-        update.sort(key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
+        update.sort(key=lambda line: max(map(len, pairs[line])))
         batches += [update[first : first + sentences] for first in range(0, len(update), sentences)]
     return batches
 
