@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,55 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits(
     assert without_time(log(tmp_path / "whole", "chosen")) == without_time(log(tmp_path / "parts", "chosen"))
     ends = [log(tmp_path / name, "validation")[-1] for name in ("whole", "parts")]
     assert without_time(ends[:1]) == without_time(ends[1:])
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stops", [(2, 1), (4,), (3, 5), (1, 11)])  # in an epoch, at its end, at the last update
+def test_a_run_asked_to_stop_loses_nothing(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...], asked: signal.Signals
+) -> None:
+    budget = ("train.epochs=3", "train.average=2")  # of 4 updates each, with a checkpoint at the end
+    toy.train(tmp_path / "whole", *SMALL, *budget)
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    done = []
+    for updates in stops:
+        real, until = Training._update, len(done) + updates
+
+        def update(self: Training, batches: Any, real: Any = real, until: int = until) -> None:
+            done.append(batches)
+            if len(done) == until:
+                os.kill(os.getpid(), asked)  # while the update is under way
+            real(self, batches)
+
+        with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+            context.setattr(Training, "_update", update)
+            toy.train(tmp_path / "parts", *SMALL, *budget, resume=True)
+        assert len(done) == until
+        assert "stopping after this update" in toy.said.getvalue()
+        assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    toy.train(tmp_path / "parts", *SMALL, *budget, resume=True)
+    assert equal(tmp_path / "whole", tmp_path / "parts")
+    assert without_time(log(tmp_path / "whole", "chosen")) == without_time(log(tmp_path / "parts", "chosen"))
+    numbers = [event["update"] for event in log(tmp_path / "parts", "update")]
+    assert len(numbers) == len(set(numbers)), "an update was done twice"
+
+
+def test_a_second_signal_stops_at_once(toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def update(self: Training, batches: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        pytest.fail("went on after two signals")
+
+    monkeypatch.setattr(Training, "_update", update)
+    with pytest.raises(KeyboardInterrupt):
+        toy.train(tmp_path / "run", *SMALL, "train.steps=3")
+    assert not checkpoint.saved_in(tmp_path / "run" / "checkpoints")
+
+
+def test_a_run_in_another_thread_leaves_signals_alone(toy: Any, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(toy.train, tmp_path / "run", *SMALL, "train.steps=2").result()
+    assert (tmp_path / "run" / "model.safetensors").exists()
 
 
 def test_a_kill_while_a_checkpoint_is_written_costs_only_that_one(

@@ -18,6 +18,7 @@ from seq2see.training.loss import smoothed_loss
 from seq2see.training.optimizer import adam
 from seq2see.training.report import Reporter
 from seq2see.training.schedule import learning_rate
+from seq2see.training.stop import Stop
 
 REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
@@ -94,15 +95,19 @@ class Training:
     def run(self) -> checkpoint.Tensors:
         self.started = time.perf_counter()
         self.model.train()
-        while not self._finished():
-            for batches in self._updates_of_epoch():
-                self._update(batches)
-                if self._checkpoint_due():
-                    self._checkpoint()
-                if self._finished() and self.position.batch < self.position.epoch_batches:
-                    break
-            else:
-                self._end_epoch()
+        with Stop(self.reporter.say) as stop:
+            while not self._finished():
+                for batches in self._updates_of_epoch():
+                    self._update(batches)
+                    if self._checkpoint_due():
+                        self._checkpoint()
+                    if stop.asked:
+                        self._save()  # not validated, so it can be resumed but not chosen
+                        raise KeyboardInterrupt
+                    if self._finished() and self.position.batch < self.position.epoch_batches:
+                        break
+                else:
+                    self._end_epoch()
         if not self.position.validations or self._name() not in self.position.validations:
             self._checkpoint()
         return self._choose()
@@ -190,15 +195,7 @@ class Training:
         at.since_best = 0 if better else at.since_best + 1
         at.validations[self._name()] = score
         at.tenths = int(self._progress() * 10)
-        at.seconds = self._seconds()
-        groups = {
-            "weights": checkpoint.weights(self.model),
-            "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
-            "generators": checkpoint.generators(),
-        }
-        if self.ema:
-            groups["ema"] = self.ema
-        checkpoint.save(self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(at)))
+        self._save()
         self._prune()
         self.reporter.validation(
             update=at.update,
@@ -210,6 +207,17 @@ class Training:
             seconds=self._seconds(),
             samples=found.samples,
         )
+
+    def _save(self) -> None:
+        self.position.seconds = self._seconds()
+        groups = {
+            "weights": checkpoint.weights(self.model),
+            "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
+            "generators": checkpoint.generators(),
+        }
+        if self.ema:
+            groups["ema"] = self.ema
+        checkpoint.save(self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(self.position)))
 
     def _validated(self) -> Validation:
         """Validate the weights that would be shipped: the moving average where there is one."""
