@@ -252,6 +252,7 @@ def write_scorecard(translator: Translator, corpus: Corpus, folder: Path, consol
     card = evaluate.card(
         scores,
         digests,
+        recipe=translator.recipe.model_dump(mode="json"),
         decode=translator.recipe.decode.model_dump(),
         parameters=sum(p.numel() for p in translator.model.parameters()),
         corpus={part.name: {"pairs": len(part.pairs), "sha256": part.digest} for part in (corpus.train, corpus.val)},
