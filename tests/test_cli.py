@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -20,7 +21,9 @@ COMMANDS = [
     ["demo"],
     ["train"],
     ["translate"],
+    ["score"],
     ["evaluate"],
+    ["compare"],
     ["see"],
     ["see", "attention"],
     ["bench"],
@@ -107,6 +110,7 @@ def test_the_bare_name_gives_the_tour(call: Call) -> None:
         (["translate", "--model", "no/such", "--beam", "0", "a"], "Invalid value for '--beam': "),
         (["translate", "--model", "no/such", "--beam", "many", "a"], "Invalid value for '--beam': "),
         (["translate", "--model", "no/such", "--n-best", "0", "a"], "Invalid value for '--n-best': "),
+        (["score", "--model", "no/such", "--source", "a"], "Missing option '--target'"),
         (["evaluate", "--model", "no/such", "--source", "a"], "Missing option '--reference'"),
         (["evaluate", "--model", "m", "--source", "no.txt", "--reference", "no.txt"], "no.txt: cannot read"),
         (["see", "attention", "--model", "m", "Hallo", "--out", "a.txt"], "--out a.txt: must end in .png or .svg"),
@@ -280,6 +284,114 @@ def test_evaluate_gives_sacrebleus_score(call: Call, trained: Path, tmp_path: Pa
     assert found["accuracy"] == pytest.approx(2 / 3) and "|tok:13a|" in found["signature"]
     code, out, _ = call("evaluate", "--model", trained, *files, "--beam", 1)
     assert code == 0 and out.startswith("BLEU ") and found["signature"] in out
+
+
+def test_evaluate_counts_the_errors(call: Call, trained: Path, tmp_path: Path, translator: Translator) -> None:
+    sources, references = ["zwei vier", "drei acht eins"], ["two four", "three eight one and one more"]
+    (tmp_path / "source.txt").write_text("\n".join(sources), encoding="utf-8")
+    (tmp_path / "reference.txt").write_text("\n".join(references), encoding="utf-8")
+    files = ("--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt")
+    code, out, error = call("evaluate", "--model", trained, *files, "--json")
+    errors = json.loads(out)["errors"]
+    assert (code, error) == (0, "") and errors["sentences"] == 2
+    assert errors["dropped"]["examples"] == [["and one more", 2]] and errors["lengths"]["short"] == 0.5
+    assert errors["missing_words"] == [["and", 1], ["more", 1], ["one", 1]]
+    _, out, _ = call("evaluate", "--model", trained, *files)
+    assert out.startswith("BLEU ") and "\n\nErrors in 2 sentences" in out and "and one more (line 2)" in out
+
+
+def test_written_translations_give_sacrebleus_command_the_same_scores(
+    call: Call, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = ["two\r four\u2028!", "\x85three\x0ceight one\n", "", " five  six\u2029 "]  # as words of a vocabulary may be
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: odd)
+    source, reference, path = (tmp_path / f"{name}.txt" for name in ("source", "reference", "out"))
+    source.write_text("eins\nzwei\ndrei\nvier\n", encoding="utf-8")
+    reference.write_text("two four!\nthree eight one more\nseven\nfive six\n", encoding="utf-8")
+    files = ("--source", source, "--reference", reference)
+    found = json.loads(call("evaluate", "--model", trained, *files, "--out", path, "--json")[1])
+    assert path.read_text(encoding="utf-8").split("\n") == ["two  four !", " three eight one", "", " five  six  ", ""]
+    command = [sys.executable, "-m", "sacrebleu", reference, "-i", path, "-m", "bleu", "chrf", "-w", "15"]
+    bleu, chrf = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    assert (bleu["score"], bleu["signature"]) == (found["bleu"], found["signature"])
+    assert (chrf["score"], chrf["signature"]) == (found["chrf"], found["chrf_signature"])
+    says = call.refused("evaluate", "--model", trained, *files, "--out", reference)
+    assert says == f"--out {reference}: is an input; it is not written over"
+    says = call.refused("evaluate", "--model", trained, *files, "--out", tmp_path / "no" / "out.txt")
+    assert says == f"--out {tmp_path / 'no' / 'out.txt'}: there is no folder {tmp_path / 'no'}"
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> dict[str, Path]:
+    files = {"source": "zwei vier\n\ndrei acht eins\n", "target": "two four\nseven\tten\nthree eight one\n"}
+    files["target2"] = "four two\nseven\tten\nthree eight one one\n"
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    return {name: tmp_path / name for name in files}
+
+
+def options(texts: dict[str, Path]) -> list[object]:
+    return [word for name, path in texts.items() for word in (f"--{name}", path)]
+
+
+def test_score_gives_a_line_a_pair(call: Call, trained: Path, texts: dict[str, Path], translator: Translator) -> None:
+    del texts["target2"]
+    sources, targets = ["zwei vier", "", "drei acht eins"], ["two four", "seven\tten", "three eight one"]
+    expected = translator.score_tokens(sources, targets)
+    code, out, error = call("score", "--model", trained, *options(texts), "--device", "cpu")
+    rows = [line.split("\t", 2) for line in out.splitlines()]
+    assert code == 0 and [row[2] for row in rows] == targets
+    assert [float(row[0]) for row in rows] == pytest.approx([each.log_probability for each in expected], abs=1e-4)
+    assert [int(row[1]) for row in rows] == [len(each.tokens) for each in expected]
+    assert error.startswith("3 pairs · ") and error.count("\n") == 1 and "likelier" not in error
+
+    code, out, error = call("score", "--model", trained, *options(texts), "--json")
+    found = json.loads(out)
+    assert (code, error) == (0, "") and found.keys() == {"perplexity", "log_probability", "tokens", "pairs"}
+    total = sum(each["log_probability"] for each in found["pairs"])
+    assert found["log_probability"] == pytest.approx(total)
+    assert found["tokens"] == sum(len(each.tokens) for each in expected)
+    assert found["perplexity"] == pytest.approx(math.exp(-total / found["tokens"]))
+    for each, pair in zip(expected, found["pairs"], strict=True):
+        assert pair.keys() == {"log_probability", "tokens", "log_probabilities"}
+        assert pair["tokens"] == each.tokens and pair["tokens"][-1] == "</s>"
+        assert pair["log_probabilities"] == pytest.approx(each.log_probabilities, abs=1e-4)
+
+
+def test_score_says_which_of_two_is_likelier(call: Call, trained: Path, texts: dict[str, Path]) -> None:
+    code, out, error = call("score", "--model", trained, *options(texts))
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert code == 0 and [row[2] for row in rows] == ["1", "0", "1"]  # the same twice is a tie, and no win
+    assert rows[1][0] == rows[1][1] and float(rows[0][0]) > float(rows[0][1])
+    assert error.endswith("the first is the likelier in 66.7%\n")
+    found = json.loads(call("score", "--model", trained, *options(texts), "--json")[1])
+    assert found["accuracy"] == pytest.approx(2 / 3) and len(found["pairs2"]) == 3
+    assert found["pairs"][1] == found["pairs2"][1] and found["pairs"][0] != found["pairs2"][0]
+
+
+def test_texts_that_cannot_be_scored(
+    call: Call, trained: Path, texts: dict[str, Path], translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Translator, "force", None)  # each mistake is found before any work
+    source, target, other = texts.values()
+    arguments = ["score", "--model", trained, *options(texts)]
+    for name, path in texts.items():
+        kept = path.read_bytes()
+        path.write_text("one\ntwo\n" + "漢 " * 200)
+        count = len(translator.tokenizers.source.encode("漢 " * 200))
+        says = f"{path}:3: {count} tokens; the model takes at most data.max_length = 128"
+        assert call.refused(*arguments) == says, name
+        path.write_bytes(b"one\n\xff\n")
+        assert call.refused(*arguments).startswith(f"{path}:2: byte 0xff is not UTF-8")
+        path.write_bytes(b"")
+        assert call.refused(*arguments) == f"{path}: an empty file; a corpus has one sentence a line"
+        path.unlink()
+        assert call.refused(*arguments) == f"{path}: cannot read: No such file or directory"
+        path.write_bytes(kept)
+    other.write_text("one\n")
+    assert call.refused(*arguments) == f"{source} has 3 lines and {other} 1; they must pair up"
+    target.write_text("one\n" * 4)
+    assert call.refused(*arguments) == f"{source} has 3 lines and {target} 4; they must pair up"
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

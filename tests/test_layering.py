@@ -15,7 +15,7 @@ ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 # Each may import from those before it and, being a folder, from itself; the package hands out what stands before it.
 FLOW = ["errors", "config", "files", "text", "batches", "layers", "models", "training"]
-FLOW += ["decode", "translator", "evaluate", "run", "see", "bench", "demo", "api", "cli"]
+FLOW += ["decode", "translator", "analysis", "evaluate", "compare", "run", "see", "bench", "demo", "api", "cli"]
 PLACE = {name: place for place, name in enumerate([*FLOW, "seq2see"])}
 CORE = ["layers/masks", "layers/attention", "layers/positions", "layers/blocks", "models/transformer"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seq2see.decode import Hypothesis, Search, search
 from seq2see.errors import InputError, WorkError
-from seq2see.text.vocab import UNKNOWN
+from seq2see.text.vocab import BEGIN, END, UNKNOWN
 from seq2see.translator import Translator, load, pick_device, split
 
 KNOWN = {"drei acht eins": "three eight one", "zwei vier": "two four", "neun sieben fünf zehn": "nine seven five ten"}
@@ -103,31 +103,95 @@ def test_one_string_is_not_a_list_of_them(translator: Translator) -> None:
 
 
 def test_forced_decoding_gives_the_probability_the_search_found(translator: Translator) -> None:
+    source, target = translator.tokenizers.source, translator.tokenizers.target
+    translator.model.eval()
+    texts = [*KNOWN, "eins", "zehn zehn zehn zehn zehn zehn", "漢 Q"]
     checked = 0
     for beam in (1, 4):
-        for text, found in zip(KNOWN, translator.search(list(KNOWN), beam=beam, n_best=beam), strict=True):
-            source, target = translator.tokenizers.source, translator.tokenizers.target
-            hypotheses = search(
-                translator.model, [source.encode(text)], _how(translator, beam), beam, translator.device
-            )[0]
-            for hypothesis, each in zip(hypotheses, found, strict=True):
-                if target.encode(each.text) != hypothesis.ids:
-                    continue  # the same text in an unusual cut
-                checked += 1
-                assert translator.score([text], [each.text])[0] == pytest.approx(each.log_probability, abs=1e-4)
-    assert checked >= 9
+        how = Search(beam, 0.6, translator.recipe.decode.max_ratio, min_length=beam)
+        found = search(translator.model, list(map(source.encode, texts)), how, beam, translator.device)
+        pairs = [(source.encode(text), each.ids) for text, some in zip(texts, found, strict=True) for each in some]
+        expected = [each.log_probability for some in found for each in some]
+        assert [each.log_probability for each in translator.force(pairs)] == pytest.approx(expected, abs=1e-4)
+        for text, some in zip(texts, found, strict=True):
+            for each in some:
+                if target.encode(target.decode(each.ids)) == each.ids:  # else the same text in an unusual cut
+                    checked += 1
+                    score = translator.score([text], [target.decode(each.ids)])[0]
+                    assert score == pytest.approx(each.log_probability, abs=1e-4)
+    assert checked >= 12
 
 
-def _how(translator: Translator, beam: int) -> Search:
-    decode = translator.recipe.decode
-    return Search(beam, decode.length_penalty, decode.max_ratio, decode.min_length)
+IDS = st.lists(st.integers(UNKNOWN, 40), max_size=9)
+
+
+@settings(max_examples=30)
+@given(pairs=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=6))
+def test_forced_decoding_is_one_step_after_the_other_whatever_shares_the_batch(
+    pairs: list[tuple[list[int], list[int]]], translator: Translator
+) -> None:
+    model: Any = translator.model
+    together = translator.force(pairs)
+    assert len(together) == len(pairs)
+    for (source, target), found in zip(pairs, together, strict=True):
+        with torch.inference_mode():
+            state = model.start(model.encode(torch.tensor([[*source, END]])))
+            expected, last = [], BEGIN
+            for id in (*target, END):
+                logits, state = model.step(state, torch.tensor([[last]]))
+                expected.append(float(logits[0, -1].log_softmax(-1)[id]))
+                last = id
+        assert found.log_probabilities == pytest.approx(expected, abs=1e-4)
+        assert found.log_probability == pytest.approx(sum(expected), abs=1e-4) and max(found.log_probabilities) <= 0
+        assert found.tokens == [*map(translator.tokenizers.target.piece, target), "</s>"]
+        alone = translator.force([(source, target)])[0]
+        assert alone.log_probabilities == pytest.approx(found.log_probabilities, abs=1e-4)
+
+
+def test_equal_pairs_score_equal_to_the_last_bit(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seq2see.translator.SCORED_TOKENS", 16)  # many batches
+    sources = [*KNOWN, "acht " * 9, *KNOWN, "eins"]
+    targets = [*KNOWN.values(), "eight " * 9, *KNOWN.values(), "ten"]
+    first = translator.score_tokens(sources, targets)
+    assert first[: len(KNOWN)] == first[len(KNOWN) + 1 : -1]
+    monkeypatch.undo()
+    scores = [each.log_probability for each in first]
+    assert translator.score(sources, targets) == pytest.approx(scores, abs=1e-4)
+
+
+def test_tokens_and_their_probabilities_make_up_the_score(translator: Translator) -> None:
+    (found,) = translator.score_tokens(["zwei vier"], ["two four"])
+    assert "".join(found.tokens) == "▁two▁four</s>" and len(found.log_probabilities) == len(found.tokens)
+    assert found.log_probability == sum(found.log_probabilities) == translator.score(["zwei vier"], ["two four"])[0]
+    assert translator.score([], []) == []
+    assert "<unk>" in translator.score_tokens(["eins"], ["漢"])[0].tokens
+
+
+def test_an_empty_text_is_the_end_alone(translator: Translator) -> None:
+    empty, nothing, blank = translator.score_tokens(["zwei vier", "", " "], ["", "", " "])
+    assert empty.tokens == nothing.tokens == ["</s>"] and nothing == blank
+    assert translator.score_tokens([""], ["two"])[0].log_probability < 0
 
 
 def test_the_right_translation_scores_above_wrong_ones(translator: Translator) -> None:
     right, wrong, empty = translator.score(["zwei vier"] * 3, ["two four", "four two", ""])
     assert right > wrong and right > empty
+
+
+def test_what_cannot_be_scored(translator: Translator) -> None:
     with pytest.raises(ValueError, match="1 sources and 2 targets"):
         translator.score(["a"], ["b", "c"])
+    with pytest.raises(TypeError, match="list of strings"):
+        translator.score("a", "b")
+    limit, fits = 128, "漢 " * 64  # a space mark and an unknown letter each
+    assert len(translator.tokenizers.target.encode(fits)) == limit
+    translator.score([fits], [fits])
+    with pytest.raises(InputError, match=r"sources\[1\]: 130 tokens; the model takes at most data.max_length = 128"):
+        translator.score(["eins", fits + "漢"], ["one", "two"])
+    with pytest.raises(InputError, match=r"targets\[0\]: 130 tokens"):
+        translator.score(["eins"], [fits + "漢"])
+    with pytest.raises(InputError, match=r"^lines.txt:2: 130 tokens"):
+        translator.ids("target", ["one", fits + "漢"], Path("lines.txt"))
 
 
 def test_companions_in_the_batch_change_nothing(translator: Translator) -> None:
@@ -236,6 +300,8 @@ def test_broken_weights_are_said_in_one_line(copy: Path, beam: int) -> None:
     safetensors.torch.save_file({name: tensor * torch.nan for name, tensor in weights.items()}, path)
     with pytest.raises(WorkError, match="its weights are broken"):
         load(copy, "cpu").translate(["eins", "zwei"], beam=beam)
+    with pytest.raises(WorkError, match="its weights are broken"):
+        load(copy, "cpu").score(["eins"], ["one"])
 
 
 def test_no_such_directory_and_no_such_device(tmp_path: Path, trained: Path) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "InputError",
     "MultiHeadAttention",
     "Recipe",
+    "Scored",
     "Search",
     "Trace",
     "Transformer",

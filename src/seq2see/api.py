@@ -12,4 +12,4 @@ from seq2see.layers.trace import Trace
 from seq2see.models.transformer import Transformer
 from seq2see.run import train
 from seq2see.training.loss import smoothed_loss
-from seq2see.translator import Explanation, Translation, Translator, load
+from seq2see.translator import Explanation, Scored, Translation, Translator, load

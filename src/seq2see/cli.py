@@ -108,24 +108,94 @@ def _stdin() -> Iterator[str]:
 
 
 @app.command()
+def score(
+    model: Model,
+    source: Annotated[Path, typer.Option(help="The source text, one sentence a line.")],
+    target: Annotated[Path, typer.Option(help="Its translation, line by line.")],
+    target2: Annotated[
+        Path | None, typer.Option("--target2", help="Another: does the model find the first likelier? A tie is no.")
+    ] = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Log-probability, tokens and text of given translations, a line each; with --target2 both and 1 or 0."""
+    from seq2see.evaluate import likelihood
+    from seq2see.translator import load
+
+    paths = [target] if target2 is None else [target, target2]
+    sources, *targets = _aligned(source, *paths)
+    translator = load(model, device)
+    source_ids = translator.ids("source", sources, source)
+    target_ids = [translator.ids("target", lines, path) for lines, path in zip(targets, paths, strict=True)]
+    # In one call: the same translation in both files is then a tie to the last bit.
+    scored = translator.force([pair for ids in target_ids for pair in zip(source_ids, ids, strict=True)])
+    found = likelihood(scored[: len(sources)], scored[len(sources) :])
+    values = {key: value for key, value in asdict(found).items() if value is not None}
+    _print(values, found.rows(targets[0]), as_json)
+    if not as_json:
+        print(found.summary(), file=sys.stderr)
+
+
+def _aligned(*paths: Path) -> list[list[str]]:
+    """The lines of files that must have as many."""
+    from seq2see.text.corpora import read_lines
+
+    first, *others = [(path, read_lines(path)) for path in paths]
+    for path, lines in others:
+        if len(lines) != len(first[1]):
+            raise InputError(f"{first[0]} has {len(first[1])} lines and {path} {len(lines)}; they must pair up")
+    return [first[1], *(lines for _, lines in others)]
+
+
+@app.command()
 def evaluate(
     model: Model,
     source: Annotated[Path, typer.Option(help="The file to translate, one sentence a line.")],
     reference: Annotated[Path, typer.Option(help="Its translation, line by line.")],
+    out: Annotated[Path | None, typer.Option(help="Write the translations to this file, line by line.")] = None,
     beam: Beam = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Translate a file and score it with sacreBLEU."""
-    from seq2see.evaluate import score
-    from seq2see.text.corpora import read_lines
+    """Translate a file, score it with sacreBLEU, and count the kinds of its errors."""
+    from seq2see.evaluate import check, examine, write
     from seq2see.translator import load
 
-    sources, references = read_lines(source), read_lines(reference)
-    if len(sources) != len(references):
-        raise InputError(f"{source} has {len(sources)} lines and {reference} {len(references)}; they must pair up")
-    scores = score(load(model, device).translate(sources, beam=beam), references)
-    _print(asdict(scores), scores.lines(), as_json)
+    sources, references = _aligned(source, reference)
+    if out is not None:
+        check(out, source, reference)
+    translator = load(model, device)
+    found = examine(translator, sources, references, beam)
+    if out is not None:
+        write(found.outputs, out)
+    _print(found.values(), [*found.scores.lines(), "", *found.errors.lines()], as_json)
+
+
+@app.command()
+def compare(
+    systems: Annotated[
+        list[Path],
+        typer.Argument(metavar="SYSTEM", help="A file of translations or a model directory; the first: the baseline."),
+    ],
+    reference: Annotated[Path, typer.Option(help="The right translation, line by line.")],
+    source: Annotated[Path | None, typer.Option(help="The source text; models translate it.")] = None,
+    train: Annotated[Path | None, typer.Option(help="Source text of the training: tells which words are rare.")] = None,
+    out: Annotated[Path | None, typer.Option(help="An .html page with all sentences side by side.")] = None,
+    beam: Beam = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Test which system translates better than the first, and show where they differ."""
+    from seq2see.compare import compare, read
+    from seq2see.see import comparison
+
+    if out is not None:
+        comparison.check(out)
+    texts = read(systems, reference, source, train, beam=beam, device=device)
+    found = compare(texts.systems, texts.references, texts.sources, texts.train)
+    if out is not None:
+        comparison.save(found, out)
+    _print(asdict(found), comparison.lines(found), as_json)
 
 
 @see_app.command("attention")

@@ -241,17 +241,16 @@ def validator(
 
 def write_scorecard(translator: Translator, corpus: Corpus, folder: Path, console: Console) -> None:
     """Translate every test set, show its scores, and write `scorecard.json` beside the model."""
-    scores, digests = {}, {}
+    tests = {}
     for name, parallel in corpus.tests.items():
-        outputs = translator.translate([source for source, _ in parallel.pairs])
-        scores[name] = evaluate.score(outputs, [target for _, target in parallel.pairs])
-        digests[name] = parallel.digest
+        sources, references = [source for source, _ in parallel.pairs], [target for _, target in parallel.pairs]
+        found = evaluate.examine(translator, sources, references)
+        tests[name] = found.values() | {"corpus_sha256": parallel.digest}
         console.print(f"[bold]{escape(name)}[/bold]", highlight=False)
-        for line in scores[name].lines():
+        for line in found.scores.lines():
             console.print(f"  {line}", highlight=False)
     card = evaluate.card(
-        scores,
-        digests,
+        tests,
         recipe=translator.recipe.model_dump(mode="json"),
         decode=translator.recipe.decode.model_dump(),
         parameters=sum(p.numel() for p in translator.model.parameters()),

@@ -1,6 +1,7 @@
 """A model directory in use: text in, text out."""
 
 import itertools
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -13,17 +14,18 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from seq2see.batches import Ids, collate
+from seq2see.batches import IdPair, Ids, by_tokens, collate
 from seq2see.config import Recipe
 from seq2see.decode import Search, search
-from seq2see.errors import InputError
+from seq2see.errors import InputError, WorkError
 from seq2see.layers.trace import Trace
 from seq2see.models.build import build
 from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
-from seq2see.text.vocab import PAD
+from seq2see.text.vocab import END
 from seq2see.training.checkpoint import copy_into
 
+SCORED_TOKENS = 2048  # of a batch, with padding
 SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+")
 
 
@@ -34,6 +36,15 @@ class Translation:
     text: str
     log_probability: float
     score: float
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A given translation: its log-probability, its tokens, </s> last, and the log-probability of each."""
+
+    log_probability: float
+    tokens: list[str]
+    log_probabilities: list[float]
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,7 @@ class Translator:
 
     def __init__(self, recipe: Recipe, tokenizers: Tokenizers, model: nn.Module, device: torch.device) -> None:
         self.recipe, self.tokenizers, self.device = recipe, tokenizers, device
-        self.model = model.to(device)
+        self.model = model.to(device).eval()
 
     def search(
         self,
@@ -100,19 +111,48 @@ class Translator:
             return [translations[0].text for translations in found]
         return [[translation.text for translation in translations] for translations in found]
 
-    @torch.inference_mode()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """log p(target | source) of given translations, </s> included (forced decoding)."""
+        """log p(target | source) of given translations, </s> included."""
+        return [scored.log_probability for scored in self.score_tokens(sources, targets)]
+
+    def score_tokens(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
+        """log p of every token of given translations; an empty text, on either side, is </s> alone."""
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources and {len(targets)} targets; they must pair up")
+        pairs = zip(self.ids("source", sources), self.ids("target", targets), strict=True)
+        return self.force(list(pairs))
+
+    def ids(self, side: Literal["source", "target"], texts: Sequence[str], file: Path | None = None) -> list[Ids]:
+        """Encode; a text beyond the model's length is refused by its index, or by its line of `file`."""
+        if isinstance(texts, str):
+            raise TypeError("texts must be a list of strings, not one string")
+        tokenizer = self.tokenizers.source if side == "source" else self.tokenizers.target
+        limit = self.recipe.data.max_length
+        encoded = [tokenizer.encode(text) for text in texts]
+        for index, ids in enumerate(encoded):
+            if len(ids) > limit:
+                where = f"{side}s[{index}]" if file is None else f"{file}:{index + 1}"
+                raise InputError(f"{where}: {len(ids)} tokens; the model takes at most data.max_length = {limit}")
+        return encoded
+
+    @torch.inference_mode()
+    def force(self, pairs: Sequence[IdPair]) -> list[Scored]:
+        """Forced decoding: log p of each target id, </s> last, given the source and the ids before it."""
         self.model.eval()
-        scores = []
-        for source, target in zip(sources, targets, strict=True):
-            pair = (self.tokenizers.source.encode(source), self.tokenizers.target.encode(target))
-            batch = collate([pair], [0]).to(self.device)
-            log_p = self.model(batch).log_softmax(-1).gather(-1, batch.target_out[..., None])[..., 0]
-            scores.append(float(log_p.masked_fill(batch.target_out == PAD, 0.0).sum()))
-        return scores
+        keys = [(tuple(source), tuple(target)) for source, target in pairs]
+        # Equal pairs are scored once, so that they are equal to the last bit whatever shares their batch.
+        unique = [(list(source), list(target)) for source, target in dict.fromkeys(keys)]
+        found: dict[tuple[tuple[int, ...], tuple[int, ...]], Scored] = {}
+        for lines in by_tokens(unique, SCORED_TOKENS, seed=0, epoch=0):
+            batch = collate(unique, lines).to(self.device)
+            log_p = self.model(batch).log_softmax(-1).gather(-1, batch.target_out[..., None])[..., 0]  # (B, T)
+            for line, row in zip(lines, log_p.tolist(), strict=True):
+                source, target = unique[line]
+                tokens = [self.tokenizers.target.piece(id) for id in (*target, END)]
+                found[tuple(source), tuple(target)] = Scored(sum(row[: len(tokens)]), tokens, row[: len(tokens)])
+        if not all(math.isfinite(scored.log_probability) for scored in found.values()):
+            raise WorkError("the model gives no numbers (NaN) for its output; its weights are broken")
+        return [found[key] for key in keys]
 
     @torch.inference_mode()
     def explain(self, text: str, target: str | None = None) -> Explanation:
