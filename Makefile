@@ -27,5 +27,5 @@ lint: $(READY) ## ruff and mypy
 test: lint ## lint, then all tests
 	$(BIN)/pytest
 
-tables: $(READY) ## write the READMEs' tables from the raw figures
+tables: $(READY) ## write the tables of READMEs and docs from the raw figures
 	$(BIN)/python benchmarks/tables.py
