@@ -85,6 +85,7 @@ def without_time(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (("train.epochs=3",), (4, 6)),
         (("train.epochs=3", "train.checkpoint_every=3"), (5, 4, 4)),
         (("train.steps=10", "train.batch_sentences=40"), (5, 3)),  # a checkpoint each tenth
+        (("train.steps=9", "train.checkpoint_every=4", "train.optimizer=muon"), (5, 2)),
     ],
 )
 def test_a_run_killed_and_resumed_ends_in_the_same_bits(

@@ -17,8 +17,8 @@ from seq2see.models.build import build
 from seq2see.run import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.text.vocab import PAD
+from seq2see.training import optimizer as optimizers
 from seq2see.training.loss import smoothed_loss
-from seq2see.training.optimizer import adam
 
 WARM_UP_UPDATES = 1
 MATRIX = 2048
@@ -33,7 +33,7 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
     config = recipe.train
     torch.manual_seed(config.seed)
     model = build(recipe, len(pair.source), len(pair.target)).to(device).train()
-    optimizer = adam(model)
+    optimizer = optimizers.optimizer(model, config.optimizer)
     peak = best_product(device)
     source_tokens = target_tokens = 0
     operations = spent = 0.0

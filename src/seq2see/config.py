@@ -127,6 +127,7 @@ class TrainConfig(Section):
     batch_tokens: Count | None = None  # padded tokens on the longer side of a batch; by default 4096
     batch_sentences: Count | None = None  # instead: a fixed number of pairs
     accumulate: Count = 1  # batches summed into one update
+    optimizer: Literal["adam", "muon"] = "adam"  # muon: for the matrices inside the network, Adam for the rest
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     lr: Annotated[float, Field(gt=0)] | None = None  # the peak; by default the paper's (width × warmup)^-0.5
     warmup: Count = 4000  # updates until the peak

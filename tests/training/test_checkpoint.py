@@ -214,7 +214,7 @@ def test_an_optimizer_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
         optimizer.zero_grad()
 
     first, second = Tied(), Tied()
-    optimizer, other = adam(first), adam(second)
+    optimizer, other = adam(first.parameters()), adam(second.parameters())
     for seed in range(3):
         step(first, optimizer, seed)
     groups = {"weights": checkpoint.weights(first), "optimizer": checkpoint.optimizer_tensors(first, optimizer)}

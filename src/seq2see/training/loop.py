@@ -15,7 +15,7 @@ from seq2see.config import TrainConfig
 from seq2see.errors import InputError, WorkError
 from seq2see.training import checkpoint
 from seq2see.training.loss import smoothed_loss
-from seq2see.training.optimizer import adam
+from seq2see.training.optimizer import optimizer
 from seq2see.training.report import Reporter
 from seq2see.training.schedule import learning_rate
 from seq2see.training.stop import Stop
@@ -69,7 +69,7 @@ class Training:
         self.model, self.config, self.width, self.folder = model, config, width, folder
         self.examples, self.validate, self.reporter = examples, validate, reporter
         self.device = next(model.parameters()).device
-        self.optimizer = adam(model)
+        self.optimizer = optimizer(model, config.optimizer)
         self.position = Position()
         self.ema = {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
         self.elapsed_before = 0.0

@@ -1,0 +1,103 @@
+"""Muon: orthogonal updates of Adam's size for hidden matrices, and Adam itself for everything else."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from seq2see.config import ModelConfig
+from seq2see.models.transformer import Transformer
+from seq2see.training.optimizer import ADAMS_STEP, MOMENTUM, Muon, adam, is_hidden, optimizer, orthogonal
+
+
+def model(tie: str = "all") -> Transformer:
+    torch.manual_seed(1)
+    config = ModelConfig(width=8, heads=2, encoder_layers=1, decoder_layers=2, feed_forward=20)
+    return Transformer(config, 13, 13, tie)
+
+
+def fill_gradients(network: nn.Module, seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    for weight in network.parameters():
+        weight.grad = torch.randn(weight.shape, generator=draw)
+
+
+def step(made: torch.optim.Optimizer, rate: float = 0.1) -> None:
+    for group in made.param_groups:
+        group["lr"] = rate
+    made.step()
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 7), (1, 5, 12), (4, 2, 30)])
+def test_the_direction_is_orthogonal(shape: tuple[int, ...]) -> None:
+    draw = torch.Generator().manual_seed(2)
+    matrices = torch.randn(shape, generator=draw) * torch.tensor([1e-4, 1.0, 1e3, 7.0])[: shape[0], None, None]
+    found = orthogonal(matrices)
+    assert found.dtype == torch.float32
+    values = torch.linalg.svdvals(found)
+    assert float(values.min()) > 0.6 and float(values.max()) < 1.3
+    u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+    # The same rotation as the exact one: along each singular direction it moves by about one.
+    along = (u.mT @ found @ v.mT).diagonal(dim1=-2, dim2=-1)
+    torch.testing.assert_close(along, torch.ones_like(along), rtol=0, atol=0.4)
+
+
+def test_a_gradient_of_zero_moves_nothing() -> None:
+    assert not orthogonal(torch.zeros(2, 3, 5)).any()
+
+
+def reference_step(weight: Tensor, gradient: Tensor, mean: Tensor, rate: float) -> Tensor:
+    """One matrix alone, as the formulas stand."""
+    mean.copy_(MOMENTUM * mean + (1 - MOMENTUM) * gradient)
+    ahead = (1 - MOMENTUM) * gradient + MOMENTUM * mean
+    wide = ahead.shape[0] <= ahead.shape[1]
+    direction = orthogonal((ahead if wide else ahead.T)[None])[0]
+    return weight - rate * ADAMS_STEP * max(weight.shape) ** 0.5 * (direction if wide else direction.T)
+
+
+def test_steps_are_those_of_the_formulas_one_by_one() -> None:
+    ours = model()
+    made = Muon(ours)
+    means = {name: torch.zeros_like(weight) for name, weight in ours.named_parameters()}
+    for update in range(3):
+        fill_gradients(ours, update)
+        expected = {
+            name: reference_step(weight.detach().clone(), weight.grad, means[name], 0.1)
+            for name, weight in ours.named_parameters()
+            if is_hidden(name, weight) and weight.grad is not None
+        }
+        step(made)
+        for name, weight in expected.items():
+            torch.testing.assert_close(ours.get_parameter(name).detach(), weight, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("tie", ["all", "target", "none"])
+def test_all_but_hidden_matrices_stay_with_adam(tie: str) -> None:
+    ours, theirs = model(tie), model(tie)
+    muon, plain = Muon(ours), adam(theirs.parameters())
+    hidden = {name for name, weight in ours.named_parameters() if is_hidden(name, weight)}
+    assert len(hidden) == 6 + 2 * 10  # four projections and two of the feed-forward; twice the projections to decode
+    assert not any("embedding" in name or "norm" in name or name == "output.weight" for name in hidden)
+    for update in range(3):
+        for network, made in ((ours, muon), (theirs, plain)):
+            fill_gradients(network, update)
+            step(made)
+    for (name, one), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(one, other) == (name not in hidden), name
+
+
+def test_an_update_is_as_large_as_adams() -> None:
+    ours = model()
+    before = copy.deepcopy(ours)
+    fill_gradients(ours, 5)
+    step(Muon(ours), rate=0.01)
+    for (name, weight), old in zip(ours.named_parameters(), before.parameters(), strict=True):
+        if is_hidden(name, weight):
+            size = float((weight - old).detach().square().mean().sqrt())
+            assert 0.6 * 0.01 * ADAMS_STEP < size < 1.3 * 0.01 * ADAMS_STEP, name
+
+
+def test_the_recipe_chooses() -> None:
+    assert isinstance(optimizer(model(), "muon"), Muon)
+    assert isinstance(optimizer(model(), "adam"), torch.optim.Adam)
