@@ -1,96 +1,266 @@
-"""Fill the tables of both READMEs from the raw JSON beside this file: `make tables`.
+"""Fill the tables of the READMEs and docs from the raw JSON in `results`: `make tables`.
 
-A table stands between `<!-- results -->` and `<!-- /results -->`; nothing in there is typed by hand.
+A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; nothing in there is typed by hand.
 """
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-HEADS = {
-    "README.md": ("what", "measured", "command"),
-    "README.zh-CN.md": ("内容", "测得", "命令"),
-}
+ROOT = HERE.parent
+NOT_RUN = "not run here"
+NOT_YET = "Not run in full yet."
 
 
 def raw(name: str) -> Any:
     return json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def rows(language: str) -> list[tuple[str, str, str]]:
-    """What is measured, the figure, and the command that gives it."""
+def there(name: str) -> bool:
+    return (HERE / "results" / f"{name}.json").exists()
+
+
+def cards(pattern: str) -> list[Any]:
+    """The score cards whose file names fit, in the order of the names."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "results").glob(f"{pattern}.json"))]
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    head, *rest = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rest))
+
+
+def signed(card: Any) -> str:
+    """The machine, and how BLEU was computed."""
+    machine, test = card["machine"], next(iter(card["tests"].values()))
+    return f"{machine['processor']}, {machine['cores']} cores; {test['signature']}"
+
+
+def results(language: str) -> str:
+    """The READMEs' table: what is measured, the figure, and the command that gives it."""
 
     def say(english: str, chinese: str) -> str:
-        return english if language == "README.md" else chinese
+        return english if language == "en" else chinese
 
     demo, base, decoding, tatoeba = (raw(name) for name in ("demo", "bench-base", "decoding", "tatoeba"))
     minutes = demo["training"]["seconds"] / 60
     test, structures = demo["tests"]["test"], demo["tests"]["test_structures"]
     held_out = tatoeba["tests"]["test"]
-    return [
-        (
-            say(
-                f"embedded captions, {test['sentences']:,} new sentences, {minutes:.1f} minutes of training",
-                f"内置语料，{test['sentences']:,} 个新句子，训练 {minutes:.1f} 分钟",
+    return (
+        table(
+            (say("what", "内容"), say("measured", "测得"), say("command", "命令")),
+            (
+                say(
+                    f"embedded captions, {test['sentences']:,} new sentences, {minutes:.1f} minutes of training",
+                    f"内置语料，{test['sentences']:,} 个新句子，训练 {minutes:.1f} 分钟",
+                ),
+                f"BLEU {test['bleu']:.1f}",
+                "`make demo`",
             ),
-            f"BLEU {test['bleu']:.1f}",
-            "`make demo`",
-        ),
-        (
-            say("… clause structures never seen in training", "…… 训练中从未出现过的从句结构"),
-            f"BLEU {structures['bleu']:.1f}",
-            "`make demo`",
-        ),
-        (
-            say(
-                f"Tatoeba German → English, held out, {tatoeba['training']['seconds'] / 60:.1f} minutes",
-                f"Tatoeba 德 → 英，留出集，{tatoeba['training']['seconds'] / 60:.1f} 分钟",
+            (
+                say("… clause structures never seen in training", "…… 训练中从未出现过的从句结构"),
+                f"BLEU {structures['bleu']:.1f}",
+                "`make demo`",
             ),
-            f"BLEU {held_out['bleu']:.1f}",
-            "`seq2see train tatoeba --data DIR`",
-        ),
-        (
-            say(
-                "training, base size (6+6, 512, 2048), Multi30k words",
-                "训练，base 规模（6+6，512，2048），Multi30k 单词",
+            *(
+                (
+                    say(
+                        f"Multi30k {direction(card)}, test_2016, {card['recipe']['train']['minutes']:g} minutes, "
+                        f"{len(seeds)} seeds",
+                        f"Multi30k {direction(card)}，test_2016，{card['recipe']['train']['minutes']:g} 分钟，"
+                        f"{len(seeds)} 个种子",
+                    ),
+                    "BLEU " + " / ".join(f"{each['tests']['test_2016_flickr']['bleu']:.1f}" for each in seeds),
+                    f"`{command(card)}`",
+                )
+                for seeds in by_setting("multi30k-*")
+                for card in seeds[:1]
             ),
-            say(
-                f"{base['target_tokens_per_second']:.0f} target tokens/s, {base['utilisation']:.0%} of matrix peak",
-                f"{base['target_tokens_per_second']:.0f} 目标词元/秒，达矩阵乘峰值的 {base['utilisation']:.0%}",
+            (
+                say(
+                    f"Tatoeba German → English, held out, {tatoeba['training']['seconds'] / 60:.1f} minutes",
+                    f"Tatoeba 德 → 英，留出集，{tatoeba['training']['seconds'] / 60:.1f} 分钟",
+                ),
+                f"BLEU {held_out['bleu']:.1f}",
+                "`seq2see train tatoeba --data DIR`",
             ),
-            "`seq2see bench train multi30k-annotated`",
-        ),
-        (
-            say(
-                f"beam {decoding['beam']}, {decoding['sentences']:,} sentences, against a loop without cache and batch",
-                f"束宽 {decoding['beam']}，{decoding['sentences']:,} 句，相对于无缓存、无批处理的循环",
+            (
+                say(
+                    "training, base size (6+6, 512, 2048), Multi30k words",
+                    "训练，base 规模（6+6，512，2048），Multi30k 单词",
+                ),
+                say(
+                    f"{base['target_tokens_per_second']:.0f} target tokens/s, {base['utilisation']:.0%} of matrix peak",
+                    f"{base['target_tokens_per_second']:.0f} 目标词元/秒，达矩阵乘峰值的 {base['utilisation']:.0%}",
+                ),
+                "`seq2see bench train multi30k-annotated`",
             ),
-            say(f"{decoding['ratio']:.0f} × faster", f"快 {decoding['ratio']:.0f} 倍"),
-            "`python benchmarks/decoding.py --model runs/multi30k --source test_2016_flickr.de.gz`",
-        ),
-    ]
-
-
-def table(language: str) -> str:
-    lines = [HEADS[language], ("---",) * 3, *rows(language)]
-    machine = raw("demo")["machine"]
-    note = f"{machine['processor']}, {machine['cores']} cores; {raw('demo')['tests']['test']['signature']}"
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines) + f"\n\n{note}"
-
-
-def filled(language: str, text: str) -> str:
-    """The page with its table made anew."""
-    return re.sub(
-        r"(<!-- results -->\n).*?(\n<!-- /results -->)",
-        lambda match: match[1] + table(language) + match[2],
-        text,
-        flags=re.DOTALL,
+            (
+                say(
+                    f"beam {decoding['beam']}, {decoding['sentences']:,} sentences, against a loop without cache "
+                    "and batch",
+                    f"束宽 {decoding['beam']}，{decoding['sentences']:,} 句，相对于无缓存、无批处理的循环",
+                ),
+                say(f"{decoding['ratio']:.0f} × faster", f"快 {decoding['ratio']:.0f} 倍"),
+                "`python benchmarks/decoding.py --model runs/multi30k --source test_2016_flickr.de.gz`",
+            ),
+        )
+        + f"\n\n{signed(demo)}"
     )
 
 
+def by_setting(pattern: str) -> list[list[Any]]:
+    """Score cards that differ in nothing but the seed, together."""
+    groups: dict[str, list[Any]] = {}
+    for card in cards(pattern):
+        recipe = json.loads(json.dumps(card["recipe"]))
+        recipe["train"].pop("seed")
+        groups.setdefault(json.dumps(recipe), []).append(card)
+    return sorted(groups.values(), key=lambda group: (direction(group[0]), group[0]["recipe"]["train"]["minutes"]))
+
+
+def direction(card: Any) -> str:
+    return f"{card['recipe']['data']['source']} → {card['recipe']['data']['target']}"
+
+
+def command(card: Any) -> str:
+    data, train = card["recipe"]["data"], card["recipe"]["train"]
+    languages = [f"--set data.{side}={data[side]}" for side in ("source", "target") if data[side] != DEFAULT[side]]
+    return " ".join(["seq2see train multi30k", *languages, f"--minutes {train['minutes']:g}"])
+
+
+DEFAULT = {"source": "de", "target": "en"}
+
+
+def multi30k() -> str:
+    """Our own line on Multi30k: each direction and budget, every test set, every seed."""
+    rows = []
+    for seeds in by_setting("multi30k-*"):
+        for name in seeds[0]["tests"]:
+            tests = [card["tests"][name] for card in seeds]
+            rows.append(
+                (
+                    f"`{command(seeds[0])}`",
+                    name,
+                    " / ".join(f"{test['bleu']:.2f}" for test in tests),
+                    " / ".join(f"{test['bleu_lowercased']:.2f}" for test in tests),
+                    " / ".join(f"{test['chrf']:.2f}" for test in tests),
+                    " / ".join(f"{card['training']['seconds'] / 60:.1f}" for card in seeds),
+                    f"{seeds[0]['machine']['threads']}",
+                )
+            )
+    head = ("command", "test set", "BLEU, by seed", "lowercased", "chrF", "minutes", "threads")
+    return table(head, *rows) + f"\n\n{signed(cards('multi30k-*')[0])}"
+
+
+def recipes() -> str:
+    """One line for every recipe that is shipped."""
+    rows = []
+    for path in sorted((ROOT / "recipes").glob("*.toml")):
+        name = path.stem
+        if name == "multi30k-annotated":
+            found = [raw("reproduction")["scorecard"]] if finished() else []
+        else:
+            found = cards({"captions": "demo", "multi30k": "multi30k-de-en-*"}.get(name, name))
+        for card in found:
+            for test, scores in card["tests"].items():
+                minutes = card["training"]["seconds"] / 60
+                rows.append((f"`{name}`", test, f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}", f"{minutes:.0f}"))
+        if not found:
+            rows.append((f"`{name}`", NOT_RUN, "", "", ""))
+    return table(("recipe", "test set", "BLEU", "chrF", "minutes"), *rows)
+
+
+def finished() -> bool:
+    return there("reproduction") and "scorecard" in raw("reproduction")
+
+
+def choices() -> str:
+    """What averaging, beam, length penalty, sampling and smoothing are worth on val."""
+    if not there("choices"):
+        return NOT_YET
+    found = raw("choices")
+    seeds = [str(seed) for seed in next(iter(found["rows"]))["bleu"]]
+    shipped = next(row for row in found["rows"] if row["value"] == "as shipped")["bleu"]
+    rows = []
+    for row in found["rows"]:
+        gains = [row["bleu"][seed] - shipped[seed] for seed in seeds]
+        rows.append(
+            (
+                row["what"],
+                row["value"],
+                " / ".join(f"{row['bleu'][seed]:.2f}" for seed in seeds),
+                " / ".join(f"{gain:+.2f}" for gain in gains),
+            )
+        )
+    note = f"{found['on']['sentences']:,} sentences of val, {found['steps']:,} updates; {found['signature']}"
+    return table(("what", "value", "BLEU on val, by seed", "against as shipped"), *rows) + f"\n\n{note}"
+
+
+def reproduction() -> str:
+    """The published run and ours, side by side."""
+    if not there("reproduction"):
+        return NOT_YET
+    found = raw("reproduction")
+    published, ours = found["published"], found["ours"]
+    rows = [("loss of the first update", f"{published['first_loss']:.2f}", f"{ours['first_loss']:.2f}")]
+    for row in ours["validation"]:
+        theirs = published["validation_loss"].get(str(row["epoch"]))
+        rows.append(
+            (
+                f"validation loss after epoch {row['epoch']}",
+                "" if theirs is None else f"{theirs:g}",
+                f"{row['loss']:.4f} (greedy BLEU {row['bleu']:.1f} on the head of val)",
+            )
+        )
+    rows.append(
+        ("target tokens/s", f"{published['target_tokens_per_second']:,}", f"{ours['target_tokens_per_second']:.0f}")
+    )
+    rows.append(("hours", f"{published['hours']:g}", f"{ours['hours']:.1f} for {len(ours['validation'])} epochs"))
+    machine = found["machine"]
+    rows.append(("machine", published["machine"], f"{machine['processor']}, {machine['cores']} cores"))
+    for name, scores in found.get("scorecard", {}).get("tests", {}).items():
+        rows.append((f"BLEU on {name}", "not reported", f"{scores['bleu']:.2f} ({scores['signature']})"))
+    return table(("", "published", "ours"), *rows) + (
+        "\n\n![Our losses beside the published points](images/reproduction-curve.png)"
+    )
+
+
+def samples() -> str:
+    """Three sentences in the form of the published notebook."""
+    if not finished():
+        return NOT_YET
+    lines = []
+    for number, sample in enumerate(raw("reproduction")["samples"]):
+        lines.append(f"Example {number} ========\n")
+        lines += [f"{name:<27}: {text}" for name, text in sample.items()] + [""]
+    picture = "![Every head of every layer while it translates the second sentence](images/reproduction-attention.png)"
+    return "```text\n" + "\n".join(lines).strip() + f"\n```\n\n{picture}"
+
+
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"results": lambda: results("en")},
+    "README.zh-CN.md": {"results": lambda: results("zh")},
+    "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
+    "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
+}
+
+
+def filled(page: str, text: str) -> str:
+    """The page with its tables made anew."""
+    for name, make in PAGES[page].items():
+        body = make()
+        block = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+        text, count = block.subn(lambda match, body=body: match[1] + body + match[2], text)
+        if count != 1:
+            raise SystemExit(f"{page}: the table {name!r} must stand there once, not {count} times")
+    return text
+
+
 if __name__ == "__main__":
-    for language in HEADS:
-        page = HERE.parent / language
-        page.write_text(filled(language, page.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(filled(page, path.read_text(encoding="utf-8")), encoding="utf-8")
