@@ -18,8 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2see.decode import Search, search
+from seq2see.decode import search
 from seq2see.evaluate import machine
+from seq2see.hypotheses import Search
 from seq2see.text.corpora import read_lines
 from seq2see.translator import load
 

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 
 from seq2see.config import Recipe
+from seq2see.export import export
 from seq2see.run import train
 from seq2see.translator import Translator, load
 
@@ -84,6 +85,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("trained")
     Toy(folder).train(folder / "run")
     yield folder / "run"
+
+
+@pytest.fixture(scope="session")
+def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model for CTranslate2, in float32; to be read, not written."""
+    pytest.importorskip("ctranslate2")
+    out = tmp_path_factory.mktemp("exported") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seq2see.export.CALIBRATION", 0.0)
+        export(trained, out, quantization="float32")
+    return out
 
 
 @pytest.fixture(scope="session")

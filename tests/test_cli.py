@@ -26,6 +26,7 @@ COMMANDS = [
     ["compare"],
     ["see"],
     ["see", "attention"],
+    ["export"],
     ["bench"],
     ["bench", "train"],
 ]
@@ -110,6 +111,13 @@ def test_the_bare_name_gives_the_tour(call: Call) -> None:
         (["translate", "--model", "no/such", "--beam", "0", "a"], "Invalid value for '--beam': "),
         (["translate", "--model", "no/such", "--beam", "many", "a"], "Invalid value for '--beam': "),
         (["translate", "--model", "no/such", "--n-best", "0", "a"], "Invalid value for '--n-best': "),
+        (["translate", "--model", "no/such", "--engine", "ct2", "a"], "no/such: no such model directory"),
+        (["translate", "--model", "no/such", "--engine", "ct3", "a"], "--engine 'ct3' is not one of torch, ct2"),
+        (["translate", "--model", "m", "--engine", "ct2", "--device", "cuda", "a"], "--device cuda: --engine ct2"),
+        (["export", "--model", "no/such"], "Missing option '--out'"),
+        (["export", "--model", "no/such", "--out", "a"], "no/such: no such model directory"),
+        (["export", "--model", "no/such", "--out", "a", "--quantization", "int4"], "--quantization 'int4' is not one"),
+        (["export", "--model", "no/such", "--out", "a", "--reference", "b"], "--reference needs the --source"),
         (["score", "--model", "no/such", "--source", "a"], "Missing option '--target'"),
         (["evaluate", "--model", "no/such", "--source", "a"], "Missing option '--reference'"),
         (["evaluate", "--model", "m", "--source", "no.txt", "--reference", "no.txt"], "no.txt: cannot read"),
@@ -268,6 +276,59 @@ def test_json_is_one_object_a_line_and_nothing_else(call: Call, trained: Path) -
     assert best.keys() == {"text", "log_probability", "score"} and best["text"] == "two four"
     assert best["score"] > second["score"]
     assert empty["translations"] == [{"text": "", "log_probability": 0.0, "score": 0.0}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        ([], "\ufeffzwei vier\r\n\ndrei acht eins\n   \nzwei vier\u2028drei\x85acht\x0ceins\nneun".encode()),
+        ([], b""),
+        ([], b"eins\nzwei \xfc\n"),
+        (["--beam", "1"], b"eins\n" * 4 + b"zwei " * 200 + b"\nvier\n"),
+        (["--n-best", "2", "zwei vier", "drei acht eins", ""], b""),
+        (["--n-best", "5", "zwei vier"], b""),
+    ],
+)
+def test_either_engine_prints_the_same(
+    call: Call, trained: Path, exported: Path, arguments: list[str], stdin: bytes
+) -> None:
+    ours = call("translate", "--model", trained, "--device", "cpu", *arguments, stdin=stdin)
+    assert call("translate", "--model", exported, "--engine", "ct2", *arguments, stdin=stdin) == ours
+
+
+def test_either_engine_gives_the_same_json(call: Call, trained: Path, exported: Path) -> None:
+    texts = ["--json", "zwei vier", "", "zwei " * 200, "漢"]
+    code, out, error = call("translate", "--model", exported, "--engine", "ct2", *texts)
+    assert code == 0 and "line 3: longer than" in error and error.count("\n") == 1
+    ours = call("translate", "--model", trained, *texts)[1]
+    for one, other in zip(map(json.loads, ours.splitlines()), map(json.loads, out.splitlines()), strict=True):
+        (best,), (theirs,) = one.pop("translations"), other.pop("translations")
+        assert one == other and best.keys() == theirs.keys() and best.pop("text") == theirs.pop("text")
+        assert list(best.values()) == pytest.approx(list(theirs.values()), abs=1e-3)
+
+
+def test_an_engine_refuses_the_others_directory(call: Call, trained: Path, exported: Path) -> None:
+    says = call.refused("translate", "--model", trained, "--engine", "ct2", "eins")
+    assert says == f"{trained}: not exported; first: seq2see export --model {trained} --out DIR"
+    for command in (["translate", "eins"], ["evaluate", "--source", __file__, "--reference", __file__]):
+        says = call.refused(*command, "--model", exported)
+        assert says == f"{exported}: exported for CTranslate2; it is for translate --engine ct2 alone"
+
+
+def test_export_says_what_it_found(call: Call, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seq2see.export.CALIBRATION", 0.0)
+    (tmp_path / "source.txt").write_text("zwei vier\nneun sieben fünf zehn\n", encoding="utf-8")
+    (tmp_path / "reference.txt").write_text("two four\nnine seven five ten\n", encoding="utf-8")
+    files = ["--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt"]
+    code, out, error = call("export", "--model", trained, "--out", tmp_path / "a", *files, "--json")
+    found = json.loads(out)
+    assert (code, error) == (0, "") and found["precision"] == "int8" and found["bleu"] == pytest.approx(100)
+    code, out, error = call("export", "--model", trained, "--out", tmp_path / "b", *files[:2])
+    assert (code, error) == (0, "") and out.startswith(f"{tmp_path / 'b'}: int8, ") and "BLEU" not in out
+    code, out, _ = call("translate", "--engine", "ct2", "--model", tmp_path / "b", "zwei vier")
+    assert (code, out) == (0, "two four\n")
+    says = call.refused("export", "--model", trained, "--out", tmp_path / "b")
+    assert says == f"--out {tmp_path / 'b'}: there already; an export goes into a new folder"
 
 
 def test_evaluate_gives_sacrebleus_score(call: Call, trained: Path, tmp_path: Path, translator: Translator) -> None:

@@ -13,8 +13,9 @@ from torch import Tensor
 from seq2see import decode
 from seq2see.batches import Ids, collate, pad
 from seq2see.config import ModelConfig
-from seq2see.decode import Hypothesis, Search, beam_search, greedy, search
+from seq2see.decode import beam_search, greedy, limits, search
 from seq2see.errors import WorkError
+from seq2see.hypotheses import Hypothesis, Search
 from seq2see.models.transformer import Transformer
 from seq2see.text.vocab import BEGIN, END, PAD
 
@@ -72,8 +73,8 @@ class Short(Search):
 
     longest: int = 4  # with </s>
 
-    def limits(self, source: Tensor) -> Tensor:
-        return torch.full((len(source),), self.longest)
+    def limit(self, tokens: int) -> int:
+        return self.longest
 
 
 def allowed(prefix: Ids, size: int, how: Short) -> list[int]:
@@ -240,9 +241,9 @@ def test_a_model_that_would_end_at_once_goes_on_to_the_least_length(beam: int) -
 
 
 def test_limits_count_source_tokens_without_end_and_padding() -> None:
-    limits = Search(max_ratio=1.5).limits(sources_of(*SOURCES))
-    assert limits.tolist() == [13, 12, 19, 15, 12]
-    assert limits.dtype == torch.long
+    found = limits(sources_of(*SOURCES), Search(max_ratio=1.5))
+    assert found.tolist() == [13, 12, 19, 15, 12]
+    assert found.dtype == torch.long
 
 
 def test_length_penalty_is_that_of_wu_et_al() -> None:

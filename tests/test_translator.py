@@ -10,10 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2see.decode import Hypothesis, Search, search
+from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
+from seq2see.hypotheses import Hypothesis, Search
 from seq2see.text.vocab import BEGIN, END, UNKNOWN
-from seq2see.translator import Translator, load, pick_device, split
+from seq2see.translator import Translator, load, pick_device
 
 KNOWN = {"drei acht eins": "three eight one", "zwei vier": "two four", "neun sieben fünf zehn": "nine seven five ten"}
 
@@ -58,28 +59,6 @@ def test_a_warning_goes_to_stderr(translator: Translator, capsys: pytest.Capture
     translator.translate(["zwei " * 200], beam=1)
     out, error = capsys.readouterr()
     assert out == "" and error.count("\n") == 1 and error.startswith("line 1: longer than")
-
-
-LETTERS = st.text(st.sampled_from("ab.!? \t\u00a0é\u0958\U0001f600"), max_size=60)
-
-
-@settings(deadline=None)
-@given(text=LETTERS, limit=st.integers(1, 8))
-def test_pieces_are_short_enough_and_hold_all_the_text(text: str, limit: int, translator: Translator) -> None:
-    tokenizer = translator.tokenizers.source
-    pieces = split(text, tokenizer, limit)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
-    assert all(len(tokenizer.encode(piece)) <= limit or len(piece) == 1 for piece in pieces)
-    assert len(pieces) == 1 or all(piece.strip() for piece in pieces)
-
-
-def test_cuts_are_at_sentences_before_words(translator: Translator) -> None:
-    tokenizer = translator.tokenizers.source
-    text = "eins zwei. drei vier fünf! sechs"
-    limit = max(len(tokenizer.encode(part)) for part in ("eins zwei.", "drei vier fünf! sechs"))
-    assert split(text, tokenizer, limit) == ["eins zwei.", "drei vier fünf! sechs"]
-    limit = max(len(tokenizer.encode(part)) for part in ("eins zwei", "drei vier"))
-    assert split("eins zwei drei vier", tokenizer, limit) == ["eins zwei", "drei vier"]
 
 
 def test_n_best_comes_best_first_and_without_twins(translator: Translator) -> None:

@@ -2,14 +2,16 @@
 
 from seq2see.batches import Batch, collate
 from seq2see.config import Recipe
-from seq2see.decode import Hypothesis, Search, beam_search, greedy, search
+from seq2see.decode import beam_search, greedy, search
 from seq2see.errors import InputError, WorkError
+from seq2see.hypotheses import Hypothesis, Search
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.masks import causal_mask, combine, padding_mask
 from seq2see.layers.positions import sinusoidal
 from seq2see.layers.trace import Trace
+from seq2see.lines import Translation
 from seq2see.models.transformer import Transformer
 from seq2see.run import train
 from seq2see.training.loss import smoothed_loss
-from seq2see.translator import Explanation, Scored, Translation, Translator, load
+from seq2see.translator import Explanation, Scored, Translator, load

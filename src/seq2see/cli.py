@@ -3,16 +3,20 @@
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from seq2see.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from seq2see.ct2 import Engine
+    from seq2see.translator import Translator
 
 LINES_AT_ONCE = 2000
 INTERRUPTED = 130  # what typer returns after Ctrl-C
@@ -71,18 +75,20 @@ def translate(
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Else: stdin.")] = None,
     beam: Beam = None,
     n_best: Annotated[int, typer.Option(min=1, help="So many translations a line, as Moses prints them.")] = 1,
+    engine: Annotated[str, typer.Option(help="torch, or ct2 for what `seq2see export` wrote.")] = "torch",
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
     """Translate lines, one for one."""
-    from seq2see.translator import load
+    from seq2see.lines import read
 
-    translator = load(model, device)
+    alone = len(texts) == 1 if texts else sys.stdin.isatty()
+    translator = _open(model, engine, device, alone)
     width = beam or translator.recipe.decode.beam
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
     at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE
-    lines = iter(texts) if texts else _stdin()
+    lines = iter(texts) if texts else read(sys.stdin.buffer, "stdin")
     done = 0
     while some := list(islice(lines, at_once)):
         found = translator.search(some, beam=beam, n_best=n_best, first_line=done + 1)
@@ -99,12 +105,19 @@ def translate(
         sys.stdout.flush()
 
 
-def _stdin() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise InputError(f"stdin:{number}: not UTF-8 at byte {error.start} of the line") from None
+def _open(model: Path, engine: str, device: str, alone: bool) -> "Translator | Engine":
+    """The model by the engine's name; `alone` if it is for one sentence at a time."""
+    if engine == "ct2":
+        if device not in ("auto", "cpu"):
+            raise InputError(f"--device {device}: --engine ct2 translates on the cpu")
+        from seq2see import ct2
+
+        return ct2.load(model, alone=alone)
+    if engine != "torch":
+        raise InputError(f"--engine {engine!r} is not one of torch, ct2")
+    from seq2see.translator import load
+
+    return load(model, device)
 
 
 @app.command()
@@ -120,10 +133,11 @@ def score(
 ) -> None:
     """Log-probability, tokens and text of given translations, a line each; with --target2 both and 1 or 0."""
     from seq2see.evaluate import likelihood
+    from seq2see.text.corpora import read_aligned
     from seq2see.translator import load
 
     paths = [target] if target2 is None else [target, target2]
-    sources, *targets = _aligned(source, *paths)
+    sources, *targets = read_aligned(source, *paths)
     translator = load(model, device)
     source_ids = translator.ids("source", sources, source)
     target_ids = [translator.ids("target", lines, path) for lines, path in zip(targets, paths, strict=True)]
@@ -134,17 +148,6 @@ def score(
     _print(values, found.rows(targets[0]), as_json)
     if not as_json:
         print(found.summary(), file=sys.stderr)
-
-
-def _aligned(*paths: Path) -> list[list[str]]:
-    """The lines of files that must have as many."""
-    from seq2see.text.corpora import read_lines
-
-    first, *others = [(path, read_lines(path)) for path in paths]
-    for path, lines in others:
-        if len(lines) != len(first[1]):
-            raise InputError(f"{first[0]} has {len(first[1])} lines and {path} {len(lines)}; they must pair up")
-    return [first[1], *(lines for _, lines in others)]
 
 
 @app.command()
@@ -159,9 +162,10 @@ def evaluate(
 ) -> None:
     """Translate a file, score it with sacreBLEU, and count the kinds of its errors."""
     from seq2see.evaluate import check, examine, write
+    from seq2see.text.corpora import read_aligned
     from seq2see.translator import load
 
-    sources, references = _aligned(source, reference)
+    sources, references = read_aligned(source, reference)
     if out is not None:
         check(out, source, reference)
     translator = load(model, device)
@@ -214,6 +218,30 @@ def see_attention(
     explanation = load(model, device).explain(text, target)
     figures.save(figures.attention(explanation), out)
     print(explanation.target)
+
+
+@app.command()
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="The new directory.")],
+    quantization: Annotated[str, typer.Option(help="int8, small and fast; or float32, the same numbers.")] = "int8",
+    source: Annotated[Path | None, typer.Option(help="Text to compare and calibrate with; else it is made up.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its translation: what does the precision cost?")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model for `translate --engine ct2`, once it is proven to be the same."""
+    from seq2see.export import export, lines
+    from seq2see.text.corpora import read_aligned, read_lines
+
+    sources = references = list[str]()
+    if source is not None and reference is not None:
+        sources, references = read_aligned(source, reference)
+    elif source is not None:
+        sources = read_lines(source)
+    elif reference is not None:
+        raise InputError("--reference needs the --source that it translates")
+    found = export(model, out, quantization=quantization, sources=sources, references=references)
+    _print(found, lines(found), as_json)
 
 
 @bench_app.command("train")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from seq2see.batches import Ids, pad
 from seq2see.errors import WorkError
+from seq2see.hypotheses import Hypothesis, Search
 from seq2see.text.vocab import BEGIN, END, PAD
 
 TOKENS_PER_BATCH = 8192  # of the source, times the beam
@@ -27,40 +27,11 @@ class Seq2Seq(Protocol):
     def step(self, state: Any, ids: Tensor) -> tuple[Tensor, Any]: ...
 
 
-@dataclass(frozen=True)
-class Search:
-    """How to search: beam 1 is greedy."""
-
-    beam: int = 4
-    length_penalty: float = 0.6
-    max_ratio: float = 2.0  # at most ratio × source tokens + 10 target tokens
-    min_length: int = 0
-
-    def penalty(self, length: int) -> float:
-        """lp(Y) = ((5 + |Y|) / 6)^α, after Wu et al. (2016), with </s> counted; scores are divided by it."""
-        return float(((5 + length) / 6) ** self.length_penalty)
-
-    def limits(self, source: Tensor) -> Tensor:
-        """The most target tokens, </s> included, for each sentence; never fewer than the least length needs."""
-        real = (source != PAD).sum(1) - 1  # </s> does not count
-        return ((real * self.max_ratio).ceil().long() + 10).clamp(min=self.min_length + 1)  # (B,)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A translation as ids without </s>, its log-probability with </s>, and its score after the length penalty."""
-
-    ids: Ids
-    log_probability: float
-    score: float
-
-
 def search(
     model: Seq2Seq, sources: Sequence[Ids], how: Search, n_best: int = 1, device: torch.device | None = None
 ) -> list[list[Hypothesis]]:
     """The n best translations of each source, in the order of the input; alike lengths share a batch."""
-    if not 1 <= n_best <= how.beam:
-        raise ValueError(f"n_best ({n_best}) must be between 1 and the beam ({how.beam})")
+    how.check(n_best)
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
     results: list[list[Hypothesis]] = [[] for _ in sources]
     start = 0
@@ -75,6 +46,12 @@ def search(
             results[i] = hypotheses[:n_best]
         start += len(chunk)
     return results
+
+
+def limits(source: Tensor, how: Search) -> Tensor:
+    """The most target tokens, </s> included, for each sentence of a batch."""
+    real = (source != PAD).sum(1) - 1  # </s> does not count
+    return torch.tensor([how.limit(tokens) for tokens in real.tolist()], device=source.device)  # (B,)
 
 
 def _next_log_probabilities(logits: Tensor, position: int, at_limit: Tensor, how: Search) -> Tensor:
@@ -92,7 +69,7 @@ def _next_log_probabilities(logits: Tensor, position: int, at_limit: Tensor, how
 @torch.inference_mode()
 def greedy(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]]:
     """Take the likeliest id until </s>; a sentence that has ended leaves the computation."""
-    limits = how.limits(source)
+    longest = limits(source, how)
     state = model.start(model.encode(source))
     active = torch.arange(len(source), device=source.device)
     last = torch.full((len(source), 1), BEGIN, device=source.device)
@@ -102,7 +79,7 @@ def greedy(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]
     while len(active):
         position += 1
         logits, state = model.step(state, last)
-        step, last = _next_log_probabilities(logits, position, position >= limits[active], how).max(-1, keepdim=True)
+        step, last = _next_log_probabilities(logits, position, position >= longest[active], how).max(-1, keepdim=True)
         for sentence, id, log_p in zip(active.tolist(), last[:, 0].tolist(), step[:, 0].tolist(), strict=True):
             totals[sentence] += log_p
             if id != END:
@@ -120,7 +97,7 @@ def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypoth
     A sentence is finished when `beam` hypotheses have ended and no open one scores better at its present length.
     """
     beam, device = how.beam, source.device
-    limits = how.limits(source)
+    longest = limits(source, how)
     state = model.start(model.encode(source))
     state = state.select(torch.arange(len(source), device=device).repeat_interleave(beam))
     active = torch.arange(len(source), device=device)  # (A,)
@@ -134,7 +111,7 @@ def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypoth
         position += 1
         penalty = how.penalty(position)
         logits, state = model.step(state, history[:, :, -1].reshape(-1, 1))
-        at_limit = (position >= limits[active]).repeat_interleave(beam)
+        at_limit = (position >= longest[active]).repeat_interleave(beam)
         log_p = _next_log_probabilities(logits, position, at_limit, how)
         classes = log_p.shape[-1]
         candidates = totals[:, :, None] + log_p.view(-1, beam, classes)  # (A, beam, V)

@@ -16,9 +16,10 @@ from torch import nn
 from seq2see import evaluate
 from seq2see.batches import IdPair, by_tokens, collate, padding_share, plan
 from seq2see.config import Recipe
-from seq2see.decode import Search, search
+from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
 from seq2see.files import write_atomically, write_text
+from seq2see.hypotheses import Search
 from seq2see.models.build import build
 from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Corpus, Parallel

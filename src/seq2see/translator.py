@@ -1,8 +1,6 @@
 """A model directory in use: text in, text out."""
 
-import itertools
 import math
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,26 +14,18 @@ from torch import Tensor, nn
 
 from seq2see.batches import IdPair, Ids, by_tokens, collate
 from seq2see.config import Recipe
-from seq2see.decode import Search, search
+from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
+from seq2see.hypotheses import Hypothesis, Search
 from seq2see.layers.trace import Trace
+from seq2see.lines import Translation, translate
 from seq2see.models.build import build
 from seq2see.text import tokenizers
-from seq2see.text.tokenizers import Tokenizer, Tokenizers
+from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import END
 from seq2see.training.checkpoint import copy_into
 
 SCORED_TOKENS = 2048  # of a batch, with padding
-SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+")
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One translation: its text, log-probability, and score after the length penalty."""
-
-    text: str
-    log_probability: float
-    score: float
 
 
 @dataclass(frozen=True)
@@ -76,27 +66,13 @@ class Translator:
         warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first; an empty text stays empty, a long one is cut."""
-        how = self._how(beam)
-        parts: list[Ids] = []
-        bounds = [0]
-        limit = self.recipe.data.max_length
-        for line, text in enumerate(texts, start=first_line):
-            pieces = split(text, self.tokenizers.source, limit) if text.strip() else []
-            if len(pieces) > 1:
-                warn(f"line {line}: longer than the model's {limit} tokens; translated in {len(pieces)} pieces")
-            parts += [self.tokenizers.source.encode(piece) for piece in pieces]
-            bounds.append(len(parts))
-        self.model.eval()
-        found = search(self.model, parts, how, n_best, self.device)  # type: ignore[arg-type]
-        decoded = [
-            [Translation(self.tokenizers.target.decode(h.ids), h.log_probability, h.score) for h in hypotheses]
-            for hypotheses in found
-        ]
-        return [_join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
+        how = Search.of(self.recipe.decode, beam)
 
-    def _how(self, beam: int | None) -> Search:
-        decode = self.recipe.decode
-        return Search(decode.beam if beam is None else beam, decode.length_penalty, decode.max_ratio, decode.min_length)
+        def found(parts: list[Ids]) -> list[list[Hypothesis]]:
+            self.model.eval()
+            return search(self.model, parts, how, n_best, self.device)  # type: ignore[arg-type]
+
+        return translate(texts, found, self.tokenizers, self.recipe.data.max_length, first_line, warn)
 
     @overload
     def translate(self, texts: Sequence[str], beam: int | None = None, n_best: Literal[1] = 1) -> list[str]: ...
@@ -163,8 +139,9 @@ class Translator:
         ids = source_tokenizer.encode(text)
         self.model.eval()
         if target is None:
+            how = Search.of(self.recipe.decode)
             # The model's own ids: its text may be cut in another way than the model wrote it.
-            target_ids = search(self.model, [ids], self._how(None), device=self.device)[0][0].ids  # type: ignore[arg-type]
+            target_ids = search(self.model, [ids], how, device=self.device)[0][0].ids  # type: ignore[arg-type]
         else:
             target_ids = target_tokenizer.encode(target)
         for name, some in (("text", ids), ("translation", target_ids)):
@@ -183,36 +160,6 @@ class Translator:
         )
 
 
-def split(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
-    """Cut a text into pieces of at most `limit` tokens: at sentence marks, else between words, else anywhere."""
-    text = text.strip()
-    if len(tokenizer.encode(text)) <= limit or len(text) == 1:
-        return [text]
-    for units in (SENTENCE_END.split(text), text.split()):
-        if len(units) > 1:
-            middle = len(units) // 2
-            halves = " ".join(units[:middle]), " ".join(units[middle:])
-            break
-    else:
-        halves = text[: len(text) // 2], text[len(text) // 2 :]
-    return [piece for half in halves for piece in split(half, tokenizer, limit)]
-
-
-def _join(pieces: list[list[Translation]]) -> list[Translation]:
-    """Put the translations of a long line's pieces together, best with best."""
-    if not pieces:
-        return [Translation("", 0.0, 0.0)]
-    ranks = min(len(translations) for translations in pieces)
-    return [
-        Translation(
-            " ".join(translations[rank].text for translations in pieces),
-            sum(translations[rank].log_probability for translations in pieces),
-            sum(translations[rank].score for translations in pieces),
-        )
-        for rank in range(ranks)
-    ]
-
-
 def pick_device(name: str) -> torch.device:
     """`auto` is the fastest there is; a device that is not there is refused."""
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
@@ -228,6 +175,8 @@ def load(directory: str | Path, device: str = "auto") -> Translator:
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such model directory")
+    if (directory / "engine.json").is_file():
+        raise InputError(f"{directory}: exported for CTranslate2; it is for translate --engine ct2 alone")
     for name in ("recipe.toml", "model.safetensors"):
         if not (directory / name).is_file():
             trained = (directory / "checkpoints").is_dir()

@@ -108,6 +108,15 @@ def read_lines(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").removesuffix("\n").split("\n")]
 
 
+def read_aligned(*paths: Path) -> list[list[str]]:
+    """The lines of text files that must have as many."""
+    first, *others = [(path, read_lines(path)) for path in paths]
+    for path, lines in others:
+        if len(lines) != len(first[1]):
+            raise InputError(f"{first[0]} has {len(first[1])} lines and {path} {len(lines)}; they must pair up")
+    return [first[1], *(lines for _, lines in others)]
+
+
 def read_pairs(paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None) -> list[Pair]:
     """The pairs of a TSV (one path), or of two files that are aligned line by line (a list of two)."""
     if isinstance(paths, str):
