@@ -164,7 +164,7 @@ def recipes() -> str:
         if name == "multi30k-annotated":
             found = [raw("reproduction")["scorecard"]] if finished() else []
         else:
-            found = cards({"captions": "demo", "multi30k": "multi30k-de-en-*"}.get(name, name))
+            found = cards({"captions": "demo", "multi30k": "multi30k-de-en-60min-*"}.get(name, name))
         for card in found:
             for test, scores in card["tests"].items():
                 minutes = card["training"]["seconds"] / 60
