@@ -28,11 +28,15 @@ __all__ = [
     "combine",
     "greedy",
     "load",
+    "order_mask",
+    "packed_mask",
     "padding_mask",
+    "prefix_mask",
     "search",
     "sinusoidal",
     "smoothed_loss",
     "train",
+    "window_mask",
 ]
 
 if TYPE_CHECKING:

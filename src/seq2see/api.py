@@ -7,7 +7,7 @@ from seq2see.errors import InputError, WorkError
 from seq2see.hypotheses import Hypothesis, Search
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
-from seq2see.layers.masks import causal_mask, combine, padding_mask
+from seq2see.layers.masks import causal_mask, combine, order_mask, packed_mask, padding_mask, prefix_mask, window_mask
 from seq2see.layers.positions import sinusoidal
 from seq2see.layers.trace import Trace
 from seq2see.lines import Translation

@@ -17,6 +17,33 @@ def causal_mask(targets: int, keys: int | None = None, device: torch.device | No
     return torch.ones(targets, keys, dtype=torch.bool, device=device).tril(keys - targets)  # (T, S)
 
 
+def window_mask(targets: int, reach: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
+    """Position t may attend to those at most `reach` away: restricted self-attention (section 4, table 1)."""
+    keys = targets if keys is None else keys
+    own = torch.arange(keys - targets, keys, device=device)[:, None]  # the last of `targets` is the last of `keys`
+    return (own - torch.arange(keys, device=device)).abs() <= reach  # (T, S)
+
+
+def prefix_mask(prefix: int, length: int, device: torch.device | None = None) -> Tensor:
+    """Everything may attend to the first `prefix` positions, the rest is causal: source and target in one sequence."""
+    if not 0 <= prefix <= length:
+        raise ValueError(f"prefix ({prefix}) must be between 0 and length ({length})")
+    return causal_mask(length, device=device) | (torch.arange(length, device=device) < prefix)  # (S, S)
+
+
+def order_mask(order: Tensor) -> Tensor:
+    """Position order[i] may attend to itself and to order[0 … i−1]: causal in any order of the positions."""
+    if not torch.equal(order.sort().values, torch.arange(len(order), device=order.device)):
+        raise ValueError(f"order {order.tolist()} must hold each of 0 … {len(order) - 1} once")
+    place = order.argsort()
+    return place[None, :] <= place[:, None]  # (S, S)
+
+
+def packed_mask(sentence: Tensor) -> Tensor:
+    """Several sentences in one row: `sentence` (B, S) numbers them, and none may attend to another's tokens."""
+    return (sentence[:, :, None] == sentence[:, None, :])[:, None]  # (B, 1, S, S)
+
+
 def combine(*masks: Tensor | None) -> Tensor | None:
     """Attend where every mask allows it; None allows everything."""
     given = [mask for mask in masks if mask is not None]
