@@ -5,10 +5,12 @@ import math
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from seq2see import ct2
 from seq2see.ct2 import Engine, Setting, load
@@ -20,6 +22,14 @@ from seq2see.translator import Translator
 
 KNOWN = {"drei acht eins": "three eight one", "zwei vier": "two four", "neun sieben fünf zehn": "nine seven five ten"}
 ODD = ["eins", "zehn zehn zehn zehn zehn zehn", "漢 Q", "acht " * 30, "\u200b", "?"]
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    """CTranslate2 sets the number of threads for torch, too; the other tests want theirs."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

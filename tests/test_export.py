@@ -321,6 +321,8 @@ def test_calibration_takes_the_fastest(exported: Path, translator: Translator, m
 
     monkeypatch.setattr(Engine, "hypotheses", hypotheses)
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    before = torch.get_num_threads()
     assert module.calibrate(exported, translator, [[5, 6]]) == Setting(1, 3, 8192)
+    assert torch.get_num_threads() == before
     assert set(tried) == {Setting(w, t, b) for w, t in ((3, 1), (1, 3)) for b in module.BATCHES}
     assert min(map(min, tried.values())) == 16 and max(map(max, tried.values())) == 16 / 2 * 70 / 7

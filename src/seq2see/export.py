@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import seq2see
 from seq2see.convert import describe, refuse
 from seq2see.ct2 import Engine, Setting, cores, library
@@ -231,12 +233,13 @@ def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> S
         engine.hypotheses(some, how)
         return count / (time.perf_counter() - begun)
 
-    begun = time.perf_counter()
+    begun, threads = time.perf_counter(), torch.get_num_threads()
     count = max(WARM_UP, int(rate(settings[0], WARM_UP) * CALIBRATION / (len(settings) + 1)))
     rates: dict[Setting, float] = {}
     for setting in settings:
         if not rates or time.perf_counter() - begun < CALIBRATION:
             rates[setting] = rate(setting, count)
+    torch.set_num_threads(threads)  # CTranslate2 sets its own number for the whole thread, and so for torch
     return max(rates, key=rates.__getitem__)
 
 
