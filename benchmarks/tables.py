@@ -12,7 +12,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 NOT_RUN = "not run here"
-NOT_YET = "Not run in full yet."
+NOT_YET = "Not run yet."
 
 
 def raw(name: str) -> Any:
@@ -69,9 +69,9 @@ def results(language: str) -> str:
                 (
                     say(
                         f"Multi30k {direction(card)}, test_2016, {card['recipe']['train']['minutes']:g} minutes, "
-                        f"{len(seeds)} seeds",
+                        f"{len(seeds)} seeds, {card['machine']['threads']} thread(s)",
                         f"Multi30k {direction(card)}，test_2016，{card['recipe']['train']['minutes']:g} 分钟，"
-                        f"{len(seeds)} 个种子",
+                        f"{len(seeds)} 个种子，{card['machine']['threads']} 线程",
                     ),
                     "BLEU " + " / ".join(f"{each['tests']['test_2016_flickr']['bleu']:.1f}" for each in seeds),
                     f"`{command(card)}`",
