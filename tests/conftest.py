@@ -88,6 +88,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a model with learned positions that has hardly begun; to be read, not written."""
+    folder = tmp_path_factory.mktemp("learned")
+    settings = ("model.positions=learned", "model.max_positions=20", "data.max_length=16", "train.steps=2")
+    Toy(folder).train(folder / "run", *settings)
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
 def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same model for CTranslate2, in float32; to be read, not written."""
     pytest.importorskip("ctranslate2")

@@ -26,9 +26,14 @@ COMMANDS = [
     ["compare"],
     ["see"],
     ["see", "attention"],
+    ["see", "masks"],
+    ["see", "positions"],
+    ["see", "scaling"],
+    ["see", "norms"],
     ["export"],
     ["bench"],
     ["bench", "train"],
+    ["bench", "translate"],
 ]
 
 
@@ -124,6 +129,17 @@ def test_the_bare_name_gives_the_tour(call: Call) -> None:
         (["see", "attention", "--model", "m", "Hallo", "--out", "a.txt"], "--out a.txt: must end in .png or .svg"),
         (["see", "attention", "--model", "m", "Hallo", "--out", "no/a.png"], "--out no/a.png: there is no folder no"),
         (["bench", "train", "no.toml"], "no.toml: no such recipe"),
+        (["bench", "translate"], "Missing option '--model'"),
+        (["bench", "translate", "--model", "no/such"], "no/such: no such model directory"),
+        (["bench", "translate", "--model", "m", "--beam", "0"], "Invalid value for '--beam': "),
+        (["bench", "translate", "--model", "m", "--batch", "0"], "Invalid value for '--batch': "),
+        (["bench", "translate", "--model", "m", "--threads", "0"], "Invalid value for '--threads': "),
+        (["bench", "translate", "--model", "m", "--threads", "9999"], "--threads 9999: more than the "),
+        (["bench", "translate", "--model", "m", "--limit", "0"], "Invalid value for '--limit': "),
+        (["bench", "translate", "--model", "m", "--seconds", "-1"], "Invalid value for '--seconds': "),
+        (["bench", "translate", "--model", "m", "--reference", "a"], "--reference needs the --source"),
+        (["bench", "translate", "--model", "m", "--source", "no.txt"], "no.txt: cannot read"),
+        (["bench", "translate", "--model", "m", "--out", "a.pdf"], "--out a.pdf: must end in .png or .svg"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -464,7 +480,7 @@ def test_see_attention_draws_a_file(call: Call, trained: Path, tmp_path: Path, e
 
 
 def test_bench_prints_what_others_rely_on(call: Call, toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seq2see.bench.MATRIX", 64)
+    monkeypatch.setattr("seq2see.bench.train.MATRIX", 64)
     code, out, error = call("bench", "train", toy.path, "--seconds", 0.2, "--json", "--device", "cpu")
     assert (code, error) == (0, "")
     found = json.loads(out)

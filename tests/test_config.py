@@ -98,6 +98,19 @@ def test_one_line_names_file_key_value_and_rule(tmp_path: Path, override: str, s
     ("overrides", "says"),
     [
         (["model.width=9", "model.heads=3"], "model.width (9) must be even for sinusoidal positions"),
+        (["model.attention_width=90"], "model.attention_width (90) must be divisible by model.heads (4)"),
+        (
+            ["model.attention_width=20", "model.positions=rotary"],
+            "model.attention_width / model.heads (5) must be even",
+        ),
+        (
+            ["model.positions=learned", "data.max_length=256"],
+            "model.max_positions (256) must be more than data.max_length (256): </s> has a position, too",
+        ),
+        (
+            ["model.positions=learned", "decode.min_length=256"],
+            "model.max_positions (256) must be more than decode.min_length (256)",
+        ),
         (
             ["tokenizer.kind=bpe", "tokenizer.sampling=0.5"],
             "tokenizer.sampling needs tokenizer.kind 'unigram', not 'bpe'",

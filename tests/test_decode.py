@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from seq2see import decode
 from seq2see.batches import Ids, collate, pad
 from seq2see.config import ModelConfig
 from seq2see.decode import beam_search, greedy, limits, search
@@ -242,6 +241,7 @@ def test_a_model_that_would_end_at_once_goes_on_to_the_least_length(beam: int) -
 
 def test_limits_count_source_tokens_without_end_and_padding() -> None:
     found = limits(sources_of(*SOURCES), Search(max_ratio=1.5))
+    assert torch.equal(limits(sources_of(*SOURCES), Search(max_ratio=1.5, most=13)), found.clamp(max=13))
     assert found.tolist() == [13, 12, 19, 15, 12]
     assert found.dtype == torch.long
 
@@ -281,14 +281,11 @@ def test_finished_sentences_leave_the_computation(beam: int) -> None:
 @pytest.mark.parametrize(
     ("beam", "tokens", "sentences"), [(1, 1, 1), (1, 20, 3), (1, 8192, 5), (3, 1, 1), (3, 20, 2), (3, 8192, 5)]
 )
-def test_results_stand_in_the_order_of_the_input_however_it_is_cut(
-    beam: int, tokens: int, sentences: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_stand_in_the_order_of_the_input_however_it_is_cut(beam: int, tokens: int, sentences: int) -> None:
     how = Search(beam=beam)
     expected = [search(TableModel(11), [source], how, n_best=beam)[0] for source in SOURCES]
-    monkeypatch.setattr(decode, "TOKENS_PER_BATCH", tokens)
     model = TableModel(11)
-    for found, one in zip(search(model, SOURCES, how, n_best=beam), expected, strict=True):
+    for found, one in zip(search(model, SOURCES, how, n_best=beam, batch_tokens=tokens), expected, strict=True):
         same(found, one)
     assert max(model.rows) == beam * sentences
 

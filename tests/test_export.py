@@ -61,7 +61,7 @@ def small(toy: Any, kind: str, *overrides: str) -> Recipe:
 
 
 def converted(translator: Translator, folder: Path, quantization: str = "float32") -> Engine:
-    module._convert(translator, folder, quantization)
+    module.convert(translator, folder, quantization)
     return Engine(folder, translator.recipe, translator.tokenizers, Setting(1, 1, 2048))
 
 
@@ -78,9 +78,12 @@ def test_every_model_a_recipe_can_describe_is_the_same(toy: Any, tmp_path: Path,
     if kind == "words":
         pytest.importorskip("spacy")
     pair: Tokenizers | None = None
-    ways = itertools.product(("pre", "post"), ("scaled_dot", "dot"), ("sinusoidal", "none"))
-    for number, (norm, score, places) in enumerate(ways):
+    scores = ("scaled_dot", "dot", "unscaled", "bilinear", "projected")
+    more = [("pre", score, "learned", bias) for score in scores for bias in ("true", "false")]
+    ways = itertools.product(("pre", "post"), ("scaled_dot", "dot"), ("sinusoidal", "none"), ("true",))
+    for number, (norm, score, places, bias) in enumerate([*ways, *more]):
         settings = [f"model.norm={norm}", f"model.score={score}", f"model.positions={places}", f"model.tie={tie}"]
+        settings += [f"model.attention_bias={bias}", "model.max_positions=40"]
         recipe = small(toy, kind, *settings)
         pair = pair or vocabulary(recipe, toy)
         translator = untrained(recipe, pair)
@@ -159,9 +162,9 @@ def test_the_cost_of_the_precision_is_measured(trained: Path, tmp_path: Path) ->
 
 
 def test_the_sample_comes_from_the_text_or_the_log_and_never_changes(trained: Path, translator: Translator) -> None:
-    logged = module._logged(trained / "log.jsonl")
+    logged = module.logged(trained / "log.jsonl")
     assert logged and all(f"{text}\t" in (trained.parent / "pairs.tsv").read_text(encoding="utf-8") for text in logged)
-    assert module._logged(trained / "none.jsonl") == []
+    assert module.logged(trained / "none.jsonl") == []
     real, made_up = sentences(translator, ["zwei vier", " ", "acht " * 200])
     assert real == [translator.tokenizers.source.encode("zwei vier")]
     assert made_up == sentences(translator, [])[1] and [len(ids) for ids in made_up][::23] == [1, 39]
@@ -231,6 +234,14 @@ def test_an_export_cannot_be_exported_nor_opened_by_torch(exported: Path, tmp_pa
             use()
 
 
+def test_heads_of_another_width_are_named(toy: Any, translator: Translator) -> None:
+    recipe = toy.recipe("model.width=12", "model.heads=3", "model.attention_width=24")
+    with pytest.raises(
+        InputError, match=r"^model.attention_width = 24 cannot be exported to CTranslate2: it takes .*12"
+    ):
+        convert.refuse(recipe, translator.tokenizers)
+
+
 @pytest.mark.parametrize("key", ["kind", "norm", "score", "positions"])
 def test_what_cannot_be_exported_is_named(translator: Translator, key: str) -> None:
     model = ModelConfig.model_construct(**(translator.recipe.model.model_dump() | {key: "rotary"}))
@@ -258,6 +269,7 @@ def test_positions_fit_the_longest_source_and_the_longest_translation(toy: Any) 
     assert positions(toy.recipe("data.max_length=50", "decode.max_ratio=0.1")) == 51
     assert positions(toy.recipe("data.max_length=50", "decode.max_ratio=3.0")) == 160
     assert positions(toy.recipe("data.max_length=5", "decode.min_length=500")) == 501
+    assert positions(toy.recipe("model.positions=learned", "model.max_positions=300")) == 300
 
 
 def test_a_letter_of_many_tokens_is_no_crash(toy: Any, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
+    "Additive",
     "Batch",
+    "Bilinear",
     "DecoderLayer",
     "EncoderLayer",
     "Explanation",
@@ -13,6 +15,7 @@ __all__ = [
     "Hypothesis",
     "InputError",
     "MultiHeadAttention",
+    "Projected",
     "Recipe",
     "Scored",
     "Search",
@@ -26,12 +29,15 @@ __all__ = [
     "causal_mask",
     "collate",
     "combine",
+    "dot",
     "greedy",
     "load",
     "order_mask",
     "packed_mask",
     "padding_mask",
     "prefix_mask",
+    "rotate",
+    "scaled_dot",
     "search",
     "sinusoidal",
     "smoothed_loss",

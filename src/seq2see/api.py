@@ -8,7 +8,8 @@ from seq2see.hypotheses import Hypothesis, Search
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.masks import causal_mask, combine, order_mask, packed_mask, padding_mask, prefix_mask, window_mask
-from seq2see.layers.positions import sinusoidal
+from seq2see.layers.positions import rotate, sinusoidal
+from seq2see.layers.scores import Additive, Bilinear, Projected, dot, scaled_dot
 from seq2see.layers.trace import Trace
 from seq2see.lines import Translation
 from seq2see.models.transformer import Transformer

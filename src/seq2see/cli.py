@@ -3,16 +3,18 @@
 import io
 import json
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from seq2see.bench import commands as bench
 from seq2see.errors import InputError, WorkError
+from seq2see.options import Beam, Data, Device, Json, Model, Set, read_texts, show
+from seq2see.see import commands as see
 
 if TYPE_CHECKING:
     from seq2see.ct2 import Engine
@@ -27,17 +29,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-see_app = typer.Typer(help="Draw what a model does.", rich_markup_mode=None)
-bench_app = typer.Typer(help="Measure speed.", rich_markup_mode=None)
-app.add_typer(see_app, name="see")
-app.add_typer(bench_app, name="bench")
-
-Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
-Data = Annotated[Path | None, typer.Option("--data", help="The corpus' own folder.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="Override a recipe key: train.lr=0.002.")]
-Beam = Annotated[int | None, typer.Option("--beam", min=1, max=64, help="Beam size; by default the recipe's.")]
+app.add_typer(see.app, name="see")
+app.add_typer(bench.app, name="bench")
 
 
 @app.command()
@@ -145,7 +138,7 @@ def score(
     scored = translator.force([pair for ids in target_ids for pair in zip(source_ids, ids, strict=True)])
     found = likelihood(scored[: len(sources)], scored[len(sources) :])
     values = {key: value for key, value in asdict(found).items() if value is not None}
-    _print(values, found.rows(targets[0]), as_json)
+    show(values, found.rows(targets[0]), as_json)
     if not as_json:
         print(found.summary(), file=sys.stderr)
 
@@ -172,7 +165,7 @@ def evaluate(
     found = examine(translator, sources, references, beam)
     if out is not None:
         write(found.outputs, out)
-    _print(found.values(), [*found.scores.lines(), "", *found.errors.lines()], as_json)
+    show(found.values(), [*found.scores.lines(), "", *found.errors.lines()], as_json)
 
 
 @app.command()
@@ -199,25 +192,7 @@ def compare(
     found = compare(texts.systems, texts.references, texts.sources, texts.train)
     if out is not None:
         comparison.save(found, out)
-    _print(asdict(found), comparison.lines(found), as_json)
-
-
-@see_app.command("attention")
-def see_attention(
-    model: Model,
-    text: Annotated[str, typer.Argument(help="A sentence of the source language.")],
-    out: Annotated[Path, typer.Option(help="A .png or .svg file.")],
-    target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
-    device: Device = "auto",
-) -> None:
-    """Every layer and head of encoder, decoder and cross attention; rows look at columns."""
-    from seq2see.see import figures
-    from seq2see.translator import load
-
-    figures.check(out)
-    explanation = load(model, device).explain(text, target)
-    figures.save(figures.attention(explanation), out)
-    print(explanation.target)
+    show(asdict(found), comparison.lines(found), as_json)
 
 
 @app.command()
@@ -231,44 +206,10 @@ def export(
 ) -> None:
     """Write a model for `translate --engine ct2`, once it is proven to be the same."""
     from seq2see.export import export, lines
-    from seq2see.text.corpora import read_aligned, read_lines
 
-    sources = references = list[str]()
-    if source is not None and reference is not None:
-        sources, references = read_aligned(source, reference)
-    elif source is not None:
-        sources = read_lines(source)
-    elif reference is not None:
-        raise InputError("--reference needs the --source that it translates")
+    sources, references = read_texts(source, reference)
     found = export(model, out, quantization=quantization, sources=sources, references=references)
-    _print(found, lines(found), as_json)
-
-
-@bench_app.command("train")
-def bench_train(
-    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
-    data: Data = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long to measure.")] = 30.0,
-    overrides: Set = None,
-    as_json: Json = False,
-    device: Device = "auto",
-) -> None:
-    """Target tokens a second, and the share of the machine's matrix peak that they use."""
-    from seq2see.bench import bench_train
-    from seq2see.config import Recipe
-    from seq2see.translator import pick_device
-
-    found = bench_train(Recipe.load(recipe, overrides or []), data, seconds, pick_device(device))
-    text = (
-        f"{found['target_tokens_per_second']:,.0f} target tokens/s · utilisation {found['utilisation']:.1%} of "
-        f"{found['peak_gflops']:.0f} GFLOPS · peak memory {found['peak_memory_mb']:,.0f} MB · "
-        f"{found['updates']} updates in {found['seconds']:.1f} s · {found['parameters']:,} parameters"
-    )
-    _print(found, [text], as_json)
-
-
-def _print(values: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
-    print(json.dumps(values, ensure_ascii=False) if as_json else "\n".join(lines))
+    show(found, lines(found), as_json)
 
 
 def main() -> None:

@@ -93,22 +93,28 @@ class ModelConfig(Section):
 
     kind: Literal["transformer"] = "transformer"
     width: Count = 256  # d_model
-    heads: Count = 4  # h; each looks through width / heads numbers
+    heads: Count = 4  # h; each looks through attention_width / heads numbers
     encoder_layers: Count = 3  # N
     decoder_layers: Count = 3  # N
     feed_forward: Count | None = None  # by default 4 × width
     dropout: Share = 0.1  # P_drop: on embeddings, residuals and inside the feed-forward
     attention_dropout: Share = 0.0  # on the attention weights
     norm: Literal["pre", "post"] = "pre"  # before each sublayer, or after it as in the paper
-    score: Literal["scaled_dot", "dot"] = "scaled_dot"  # how well a query and a key fit
-    positions: Literal["sinusoidal", "none"] = "sinusoidal"  # none: a bag of words
+    score: Literal["scaled_dot", "dot", "unscaled", "bilinear", "projected", "additive"] = "scaled_dot"
+    attention_width: Count | None = None  # numbers that all heads together look through; by default width
+    attention_bias: bool = True
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"  # none: a bag of words
+    max_positions: Count = 256  # how many are learned; with the other kinds a sentence may have any length
     embedding_init: Literal["normal", "xavier"] = "normal"  # normal: standard deviation width^-0.5
     tie: Literal["all", "target", "none"] | None = None  # share embeddings; by default all with one vocabulary
 
     @model_validator(mode="after")
     def _divisible(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"model.width ({self.width}) must be divisible by model.heads ({self.heads})")
+        name = "width" if self.attention_width is None else "attention_width"
+        if getattr(self, name) % self.heads:
+            raise ValueError(f"model.{name} ({getattr(self, name)}) must be divisible by model.heads ({self.heads})")
+        if self.positions == "rotary" and self.head_size % 2:
+            raise ValueError(f"model.{name} / model.heads ({self.head_size}) must be even for rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"model.width ({self.width}) must be even for sinusoidal positions")
         return self
@@ -116,6 +122,20 @@ class ModelConfig(Section):
     @property
     def inner(self) -> int:
         return self.feed_forward or 4 * self.width
+
+    @property
+    def head_size(self) -> int:
+        return (self.attention_width or self.width) // self.heads
+
+    @property
+    def attention(self) -> dict[str, Any]:
+        """What every attention of the network is told, in the words of `MultiHeadAttention`."""
+        return {
+            "inner": self.attention_width,
+            "bias": self.attention_bias,
+            "dropout": self.attention_dropout,
+            "score": self.score,
+        }
 
 
 class TrainConfig(Section):
@@ -183,6 +203,12 @@ class Recipe(Section):
     def _together(self) -> Self:
         if self.model.tie == "all" and not self.one_vocabulary:
             raise ValueError("model.tie 'all' needs one vocabulary: tokenizer.joint = true and subwords")
+        for key, length in (("data.max_length", self.data.max_length), ("decode.min_length", self.decode.min_length)):
+            if self.model.positions == "learned" and self.model.max_positions <= length:
+                raise ValueError(
+                    f"model.max_positions ({self.model.max_positions}) must be more than {key} ({length}): "
+                    "</s> has a position, too"
+                )
         return self
 
     @property

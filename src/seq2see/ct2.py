@@ -72,7 +72,7 @@ class Engine:
         warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first; an empty text stays empty, a long one is cut."""
-        how = Search.of(self.recipe.decode, beam)
+        how = Search.of(self.recipe, beam)
 
         def found(parts: list[Ids]) -> list[list[Hypothesis]]:
             return self.hypotheses(parts, how, n_best)
@@ -91,8 +91,7 @@ class Engine:
         have, over its own limit or with <s> or <blank> inside, is searched once more and scored anew.
         """
         how.check(n_best)
-        if how.min_length:  # with the probability of </s> shared out among the rest, other beams survive
-            raise InputError(f"decode.min_length = {how.min_length}: CTranslate2 cannot search so; it must be 0")
+        refuse_search(how)
         results = [[] if source else [Hypothesis([], 0.0, 0.0)] for source in sources]
 
         def post(batch: list[int]) -> list[Any]:
@@ -195,6 +194,12 @@ class Engine:
 def _ranked(found: list[tuple[Ids, float]], how: Search) -> list[Hypothesis]:
     scored = [Hypothesis(ids, log_p, log_p / how.penalty(len(ids) + 1)) for ids, log_p in found]
     return sorted(scored, key=lambda each: -each.score)
+
+
+def refuse_search(how: Search) -> None:
+    """Name what CTranslate2 cannot search for just as we do."""
+    if how.min_length:  # with the probability of </s> shared out among the rest, other beams survive
+        raise InputError(f"decode.min_length = {how.min_length}: CTranslate2 cannot search so; it must be 0")
 
 
 def pieces(tokenizer: tokenizers.Tokenizer) -> list[str]:

@@ -11,6 +11,7 @@ from seq2see.batches import Ids, pad
 from seq2see.errors import WorkError
 from seq2see.hypotheses import Hypothesis, Search
 from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.workers import share_out
 
 TOKENS_PER_BATCH = 8192  # of the source, times the beam
 
@@ -28,23 +29,32 @@ class Seq2Seq(Protocol):
 
 
 def search(
-    model: Seq2Seq, sources: Sequence[Ids], how: Search, n_best: int = 1, device: torch.device | None = None
+    model: Seq2Seq,
+    sources: Sequence[Ids],
+    how: Search,
+    n_best: int = 1,
+    device: torch.device | None = None,
+    batch_tokens: int = TOKENS_PER_BATCH,
 ) -> list[list[Hypothesis]]:
     """The n best translations of each source, in the order of the input; alike lengths share a batch."""
     how.check(n_best)
     order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    results: list[list[Hypothesis]] = [[] for _ in sources]
-    start = 0
-    while start < len(order):
+    chunks = list[list[int]]()
+    while len(order) > (start := sum(map(len, chunks))):
         longest = len(sources[order[start]]) + 1
-        chunk = order[start : start + max(1, TOKENS_PER_BATCH // (longest * how.beam))]
+        chunks.append(order[start : start + max(1, batch_tokens // (longest * how.beam))])
+
+    def found(chunk: list[int]) -> list[list[Hypothesis]]:
         source = pad([[*sources[i], END] for i in chunk]).to(device)
-        found = greedy(model, source, how) if how.beam == 1 else beam_search(model, source, how)
-        if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
-            raise WorkError("the model gives no numbers (NaN) for its output; its weights are broken")
-        for i, hypotheses in zip(chunk, found, strict=True):
+        return greedy(model, source, how) if how.beam == 1 else beam_search(model, source, how)
+
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    workers = torch.get_num_threads() if device is None or device.type == "cpu" else 1
+    for chunk, some in zip(chunks, share_out(found, chunks, workers), strict=True):
+        for i, hypotheses in zip(chunk, some, strict=True):
+            if not hypotheses or math.isnan(hypotheses[0].score):
+                raise WorkError("the model gives no numbers (NaN) for its output; its weights are broken")
             results[i] = hypotheses[:n_best]
-        start += len(chunk)
     return results
 
 
@@ -54,16 +64,19 @@ def limits(source: Tensor, how: Search) -> Tensor:
     return torch.tensor([how.limit(tokens) for tokens in real.tolist()], device=source.device)  # (B,)
 
 
-def _next_log_probabilities(logits: Tensor, position: int, at_limit: Tensor, how: Search) -> Tensor:
-    """log p of the next id (N, V), closed to what must not come: <s> and padding always, the rest by length."""
-    log_p = logits[:, -1].log_softmax(-1)
-    log_p[:, [BEGIN, PAD]] = float("-inf")
+def _likeliest(logits: Tensor, position: int, at_limit: Tensor, how: Search, count: int) -> tuple[Tensor, Tensor]:
+    """log p and id of the likeliest next ids (N, count), without what must not come: <s> and padding, or by length."""
+    logits = logits[:, -1]
+    normaliser = logits.logsumexp(-1, keepdim=True)
+    logits[:, [BEGIN, PAD]] = float("-inf")
     if position <= how.min_length:
-        log_p[:, END] = float("-inf")
-    end = log_p[:, END].clone()
-    log_p[at_limit] = float("-inf")  # at its limit a sentence can only end
-    log_p[:, END] = end
-    return log_p
+        logits[:, END] = float("-inf")
+    if at_limit.any():  # there a sentence can only end
+        end = logits[:, END].clone()
+        logits[at_limit] = float("-inf")
+        logits[:, END] = end
+    best, ids = logits.topk(min(count, logits.shape[-1]))
+    return best - normaliser, ids
 
 
 @torch.inference_mode()
@@ -79,7 +92,7 @@ def greedy(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]
     while len(active):
         position += 1
         logits, state = model.step(state, last)
-        step, last = _next_log_probabilities(logits, position, position >= longest[active], how).max(-1, keepdim=True)
+        step, last = _likeliest(logits, position, position >= longest[active], how, 1)
         for sentence, id, log_p in zip(active.tolist(), last[:, 0].tolist(), step[:, 0].tolist(), strict=True):
             totals[sentence] += log_p
             if id != END:
@@ -112,11 +125,10 @@ def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypoth
         penalty = how.penalty(position)
         logits, state = model.step(state, history[:, :, -1].reshape(-1, 1))
         at_limit = (position >= longest[active]).repeat_interleave(beam)
-        log_p = _next_log_probabilities(logits, position, at_limit, how)
-        classes = log_p.shape[-1]
-        candidates = totals[:, :, None] + log_p.view(-1, beam, classes)  # (A, beam, V)
-        best, where = candidates.flatten(1).topk(min(2 * beam, beam * classes))  # (A, 2 × beam)
-        origin, ids = where // classes, where % classes
+        log_p, each = _likeliest(logits, position, at_limit, how, 2 * beam)
+        candidates = totals[:, :, None] + log_p.view(len(active), beam, -1)  # (A, beam, 2 × beam)
+        best, where = candidates.flatten(1).topk(min(2 * beam, candidates[0].numel()))  # (A, 2 × beam)
+        origin, ids = where // candidates.shape[2], each.view(len(active), -1).gather(1, where)
         ends = ids == END
         for row, rank in (ends & best.isfinite())[:, :beam].nonzero().tolist():
             log_probability = float(best[row, rank])

@@ -94,12 +94,12 @@ def _fill(
 ) -> dict[str, Any]:
     recipe, pair = translator.recipe, translator.tokenizers
     exact = folder / "float32"
-    _convert(translator, exact, "float32")
-    real, made_up = sentences(translator, texts or _logged(model / "log.jsonl"))
+    convert(translator, exact, "float32")
+    real, made_up = sentences(translator, texts or logged(model / "log.jsonl"))
     parity = compare(translator, Engine(exact, recipe, pair, Setting(cores(), 1, BATCHES[0])), [*real, *made_up])
     shutil.rmtree(exact)
 
-    _convert(translator, folder, quantization)
+    convert(translator, folder, quantization)
     recipe.save(folder / "recipe.toml")
     files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
     setting = calibrate(folder, translator, real or made_up)
@@ -133,7 +133,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     return rows
 
 
-def _convert(translator: Translator, folder: Path, quantization: str) -> None:
+def convert(translator: Translator, folder: Path, quantization: str) -> None:
+    """Write the weights and vocabularies as CTranslate2 reads them."""
     folder.mkdir(exist_ok=True)
     spec = describe(translator.recipe, translator.tokenizers, translator.model)  # type: ignore[arg-type]
     spec.validate()
@@ -151,7 +152,7 @@ def _card(path: Path) -> dict[str, Any]:
     return card
 
 
-def _logged(log: Path) -> list[str]:
+def logged(log: Path) -> list[str]:
     """The sources of the last translations that a run's log shows, if there is one."""
     shown: list[str] = []
     # A killed process may have left half a line, or half a letter.
@@ -176,7 +177,7 @@ def sentences(translator: Translator, texts: Sequence[str]) -> tuple[list[Ids], 
 
 def compare(translator: Translator, engine: Engine, sources: Sequence[Ids]) -> Parity:
     """Both models on the same sentences: every token's log p, and greedy translations; fails where they differ."""
-    how = Search.of(translator.recipe.decode, beam=1)
+    how = Search.of(translator.recipe, beam=1)
     ours = [found[0].ids for found in search(translator.model, sources, how, device=translator.device)]  # type: ignore[arg-type]
     theirs = [found[0].ids for found in engine.hypotheses(sources, how)]
     # Likely translations, and unlikely ones up to the longest, which need every position.
@@ -222,7 +223,7 @@ def _near(translator: Translator, source: Ids, mine: Ids, other: Ids) -> None:
 
 def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> Setting:
     """The setting that translates the most sentences a second here; a few seconds decide."""
-    how = Search.of(translator.recipe.decode)
+    how = Search.of(translator.recipe)
     shares = dict.fromkeys([(cores(), 1), (1, cores())])
     settings = [Setting(workers, threads, tokens) for workers, threads in shares for tokens in BATCHES]
 

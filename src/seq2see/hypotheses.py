@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from seq2see.config import DecodeConfig
+from seq2see.config import Recipe
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,19 @@ class Search:
     length_penalty: float = 0.6
     max_ratio: float = 2.0  # at most ratio × source tokens + 10 target tokens
     min_length: int = 0
+    most: int | None = None  # target tokens, </s> included, that the model has positions for
 
     @classmethod
-    def of(cls, config: DecodeConfig, beam: int | None = None) -> "Search":
+    def of(cls, recipe: Recipe, beam: int | None = None) -> "Search":
         """As a recipe says, with another beam if one is given."""
-        beam = config.beam if beam is None else beam
-        return cls(beam, config.length_penalty, config.max_ratio, config.min_length)
+        decode, model = recipe.decode, recipe.model
+        return cls(
+            decode.beam if beam is None else beam,
+            decode.length_penalty,
+            decode.max_ratio,
+            decode.min_length,
+            model.max_positions if model.positions == "learned" else None,
+        )
 
     def penalty(self, length: int) -> float:
         """lp(Y) = ((5 + |Y|) / 6)^α, after Wu et al. (2016), with </s> counted; scores are divided by it."""
@@ -27,7 +34,8 @@ class Search:
 
     def limit(self, tokens: int) -> int:
         """The most target tokens, </s> included, for so many of the source; never fewer than the least length needs."""
-        return max(math.ceil(tokens * self.max_ratio) + 10, self.min_length + 1)
+        limit = max(math.ceil(tokens * self.max_ratio) + 10, self.min_length + 1)
+        return limit if self.most is None else min(limit, self.most)
 
     def check(self, n_best: int) -> None:
         if not 1 <= n_best <= self.beam:

@@ -5,6 +5,7 @@ import math
 import os
 import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import safetensors.torch
@@ -26,6 +27,7 @@ from seq2see.text.corpora import Corpus, Parallel
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import PAD
 from seq2see.training import checkpoint
+from seq2see.training.gradients import workers_for
 from seq2see.training.loop import Training, Validation
 from seq2see.training.loss import smoothed_loss
 from seq2see.training.report import Reporter
@@ -160,7 +162,9 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
             f"{sum(p.numel() for p in model.parameters()):,} parameters · {device}"
         )
         pairs = [encoded[i] for i in fits]
-        reporter.say(f"padding: {padding_share(pairs, plan(pairs, config, epoch=1)):.1%} of the batches")
+        batches = plan(pairs, config, epoch=1)
+        workers = workers_for(pairs, batches, device)
+        reporter.say(f"padding: {padding_share(pairs, batches):.1%} of the batches · workers: {workers}")
         training = Training(
             model,
             config,
@@ -169,6 +173,7 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
             _examples(recipe, corpus, pair, encoded, fits),
             validate,
             reporter,
+            workers,
         )
         if saved:
             try:
@@ -216,7 +221,7 @@ def validator(
     encoded = [encoded[line] for line in lines]
     batches = by_tokens(encoded, VALIDATION_TOKENS, seed=0, epoch=0)
     shown = [parallel.pairs[line] for line in lines[: recipe.train.validate_sentences]]
-    how = Search(1, 0.0, recipe.decode.max_ratio, recipe.decode.min_length)
+    how = replace(Search.of(recipe, beam=1), length_penalty=0.0)
 
     @torch.inference_mode()
     def validate(model: nn.Module) -> Validation:

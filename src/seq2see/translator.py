@@ -66,7 +66,7 @@ class Translator:
         warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first; an empty text stays empty, a long one is cut."""
-        how = Search.of(self.recipe.decode, beam)
+        how = Search.of(self.recipe, beam)
 
         def found(parts: list[Ids]) -> list[list[Hypothesis]]:
             self.model.eval()
@@ -139,7 +139,7 @@ class Translator:
         ids = source_tokenizer.encode(text)
         self.model.eval()
         if target is None:
-            how = Search.of(self.recipe.decode)
+            how = Search.of(self.recipe)
             # The model's own ids: its text may be cut in another way than the model wrote it.
             target_ids = search(self.model, [ids], how, device=self.device)[0][0].ids  # type: ignore[arg-type]
         else:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2see.layers.attention import MultiHeadAttention, attend
+from seq2see.layers.interop import attention_from_torch
 from seq2see.layers.masks import causal_mask
 from seq2see.layers.scores import dot, scaled_dot
 
@@ -185,9 +186,9 @@ def test_wrong_calls_are_refused_in_one_line(need_weights: bool) -> None:
     with pytest.raises(ValueError, match=r"^key has 7 positions and value 6; they must be equal$"):
         attend(query, key, value[:, :, 1:], **call)
     for shape in ((T, S + 1), (S, T), (4, B, H, T, S)):
-        with pytest.raises(ValueError, match=r"^mask has shape \(.*\); it must broadcast to .* = \(..., 5, 7\)$"):
+        with pytest.raises(ValueError, match=r"^mask has shape \(.*\); it must broadcast to .* = \(2, 3, 5, 7\)$"):
             attend(query, key, value, torch.ones(shape, dtype=torch.bool), **call)
-        with pytest.raises(ValueError, match=r"^bias has shape \(.*\); it must broadcast to .* = \(..., 5, 7\)$"):
+        with pytest.raises(ValueError, match=r"^bias has shape \(.*\); it must broadcast to .* = \(2, 3, 5, 7\)$"):
             attend(query, key, value, bias=torch.ones(shape), **call)
 
 
@@ -196,18 +197,12 @@ WIDTH, HEADS = 12, 3
 
 def heads_and_torch() -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
     torch.manual_seed(2)
-    ours = MultiHeadAttention(WIDTH, HEADS).double()
     theirs = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).double()
-    parts = (ours.query, ours.key, ours.value)
     with torch.no_grad():
-        assert theirs.in_proj_weight is not None and theirs.in_proj_bias is not None
+        assert theirs.in_proj_bias is not None
         theirs.in_proj_bias.normal_()
         theirs.out_proj.bias.normal_()
-        for part, weight, bias in zip(parts, theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True):
-            part.weight.copy_(weight)
-            part.bias.copy_(bias)
-        ours.output.load_state_dict(theirs.out_proj.state_dict())
-    return ours, theirs
+    return attention_from_torch(theirs), theirs
 
 
 def test_self_attention_agrees_with_torch() -> None:

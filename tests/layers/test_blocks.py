@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seq2see.layers.attention import MultiHeadAttention
-from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward, Residual, grow
+from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward, Residual
+from seq2see.layers.interop import decoder_layer_from_torch, encoder_layer_from_torch
 from seq2see.layers.masks import causal_mask
 from seq2see.layers.trace import Trace
 
@@ -26,44 +26,18 @@ def shake(module: nn.Module) -> None:
             parameter.add_(torch.randn_like(parameter), alpha=0.3)
 
 
-def copy_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
-    assert theirs.in_proj_weight is not None and theirs.in_proj_bias is not None
-    parts = (ours.query, ours.key, ours.value)
-    with torch.no_grad():
-        for part, weight, bias in zip(parts, theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True):
-            part.weight.copy_(weight)
-            part.bias.copy_(bias)
-    ours.output.load_state_dict(theirs.out_proj.state_dict())
-
-
-def copy_rest(
-    theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, ours: FeedForward, residuals: list[Residual]
-) -> None:
-    ours.expand.load_state_dict(theirs.linear1.state_dict())
-    ours.contract.load_state_dict(theirs.linear2.state_dict())
-    for number, residual in enumerate(residuals, start=1):
-        residual.norm.load_state_dict(getattr(theirs, f"norm{number}").state_dict())
-
-
 def encoder_layers(norm: str) -> tuple[EncoderLayer, nn.TransformerEncoderLayer]:
-    ours = EncoderLayer(WIDTH, HEADS, INNER, dropout=0.2, norm=norm).double().eval()
     theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre")
     theirs = theirs.double().eval()
     shake(theirs)
-    copy_attention(theirs.self_attn, ours.self_attention)
-    copy_rest(theirs, ours.feed_forward, [ours.self_residual, ours.feed_forward_residual])
-    return ours, theirs
+    return encoder_layer_from_torch(theirs), theirs
 
 
 def decoder_layers(norm: str) -> tuple[DecoderLayer, nn.TransformerDecoderLayer]:
-    ours = DecoderLayer(WIDTH, HEADS, INNER, dropout=0.2, norm=norm).double().eval()
     theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre")
     theirs = theirs.double().eval()
     shake(theirs)
-    copy_attention(theirs.self_attn, ours.self_attention)
-    copy_attention(theirs.multihead_attn, ours.cross_attention)
-    copy_rest(theirs, ours.feed_forward, [ours.self_residual, ours.cross_residual, ours.feed_forward_residual])
-    return ours, theirs
+    return decoder_layer_from_torch(theirs), theirs
 
 
 @norms
@@ -122,14 +96,6 @@ def test_a_trace_changes_nothing_and_holds_the_weights_of_the_layer(norm: str) -
     y = decoder.self_residual.before(target)
     _, expected = decoder.self_attention(y, y, y, causal_mask(T), need_weights=True)
     close(trace.weights["decoder.self"], expected)
-
-
-def test_grow_appends_positions_and_begins_with_nothing() -> None:
-    new = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 4, 5)
-    assert grow(None, new) is new
-    more = torch.randn(2, 3, 1, 5), torch.randn(2, 3, 1, 5)
-    for grown, old, added in zip(grow(new, more), new, more, strict=True):
-        assert torch.equal(grown[:, :, :4], old) and torch.equal(grown[:, :, 4:], added)
 
 
 def test_dropout_acts_in_training_and_leaves_the_residual_path_open() -> None:

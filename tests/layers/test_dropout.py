@@ -1,9 +1,12 @@
 """Dropout: the right share, a kept mean, the gradient of what was kept, and our own randomness."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
-from seq2see.layers.dropout import Dropout, dropout
+from seq2see.layers.dropout import Dropout, drop, seeded
 
 
 @pytest.mark.parametrize("p", [0.001, 0.1, 0.3, 0.9])
@@ -11,7 +14,7 @@ from seq2see.layers.dropout import Dropout, dropout
 def test_it_drops_its_share_and_keeps_the_mean(p: float, dtype: torch.dtype) -> None:
     torch.manual_seed(1)
     x = torch.ones(1001, 997, dtype=dtype)  # an odd count: the last draw serves one number
-    dropped = dropout(x, p)
+    dropped = drop(x, p)
     assert dropped.dtype == dtype and dropped.shape == x.shape
     share = float((dropped == 0).double().mean())
     assert share == pytest.approx(p, abs=5 * (p * (1 - p) / x.numel()) ** 0.5 + 2**-17)
@@ -25,7 +28,7 @@ def test_it_drops_its_share_and_keeps_the_mean(p: float, dtype: torch.dtype) -> 
 def test_the_gradient_passes_where_the_number_did() -> None:
     torch.manual_seed(2)
     x = torch.randn(7, 13, requires_grad=True)
-    dropped = dropout(x, 0.4)
+    dropped = drop(x, 0.4)
     dropped.sum().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad * x, dropped)
@@ -36,13 +39,13 @@ def test_the_seed_decides() -> None:
     drawn = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
-        drawn.append(dropout(x, 0.5))
+        drawn.append(drop(x, 0.5))
     assert drawn[0].equal(drawn[1]) and not drawn[0].equal(drawn[2])
 
 
 def test_nothing_is_dropped_at_zero_or_outside_training() -> None:
     x = torch.randn(5, 3)
-    assert dropout(x, 0.0) is x
+    assert drop(x, 0.0) is x
     assert Dropout(0.5).eval()(x) is x
     assert (Dropout(0.5).train()(x) == 0).any()
 
@@ -50,4 +53,29 @@ def test_nothing_is_dropped_at_zero_or_outside_training() -> None:
 @pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
 def test_a_share_outside_its_range_is_refused(p: float) -> None:
     with pytest.raises(ValueError, match="at least 0 and less than 1"):
-        dropout(torch.ones(3), p)
+        drop(torch.ones(3), p)
+
+
+def test_a_seeded_thread_draws_its_own_masks_whatever_others_draw() -> None:
+    x = torch.ones(50, 3)
+    with seeded(5):
+        expected = [drop(x, 0.5), drop(x, 0.5)]
+    assert not expected[0].equal(expected[1])
+    torch.manual_seed(1)
+    outside = drop(x, 0.5)
+    barrier = threading.Barrier(2)
+
+    def draw(seed: int) -> list[torch.Tensor]:
+        with seeded(seed):
+            found = []
+            for _ in range(2):
+                barrier.wait()
+                found.append(drop(x, 0.5))
+            return found
+
+    torch.manual_seed(1)
+    with ThreadPoolExecutor(2) as pool:
+        ours, others = pool.map(draw, (5, 6))
+    assert all(a.equal(b) for a, b in zip(ours, expected, strict=True))
+    assert not others[0].equal(ours[0])
+    assert drop(x, 0.5).equal(outside)  # and nothing was taken from torch's own

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seq2see.layers.positions import Positions, sinusoidal
+from seq2see.layers.positions import LearnedPositions, Positions, rotate, sinusoidal
 
 
 def test_sinusoidal_is_the_formula_of_the_paper() -> None:
@@ -56,3 +56,34 @@ def test_the_type_follows_the_input_and_costs_no_precision_on_the_way() -> None:
     assert first.dtype == torch.float32
     assert torch.equal(first, sinusoidal(7, 6)[3:].float())
     assert torch.equal(positions(3, torch.zeros(1, 4, 6, dtype=torch.float64)), sinusoidal(7, 6)[3:])
+
+
+@settings(deadline=None, max_examples=40)
+@given(query=st.integers(0, 400), key=st.integers(0, 400), shift=st.integers(0, 400))
+def test_rotated_queries_and_keys_know_their_distance_alone(query: int, key: int, shift: int) -> None:
+    torch.manual_seed(0)
+    q, k, encodings = torch.randn(1, 6).double(), torch.randn(1, 6).double(), sinusoidal(801, 6)
+
+    def fit(t: int, s: int) -> float:
+        return float((rotate(q, encodings[t : t + 1]) * rotate(k, encodings[s : s + 1])).sum())
+
+    assert fit(query, key) == pytest.approx(fit(query + shift, key + shift), abs=1e-9)
+
+
+def test_rotating_keeps_lengths_and_turns_each_pair_by_its_angle() -> None:
+    x = torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    turned = rotate(x, sinusoidal(5, 4))
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1), rtol=0, atol=1e-12)
+    for t in range(5):
+        for i in range(2):
+            angle = torch.tensor(1j * t * 10000 ** (-2 * i / 4), dtype=torch.complex128).exp()
+            expected = torch.view_as_complex(x[:, :, t, 2 * i : 2 * i + 2].contiguous()) * angle
+            torch.testing.assert_close(turned[:, :, t, 2 * i], expected.real, rtol=0, atol=1e-12)
+            torch.testing.assert_close(turned[:, :, t, 2 * i + 1], expected.imag, rtol=0, atol=1e-12)
+
+
+def test_learned_positions_are_rows_of_a_table_and_end_with_it() -> None:
+    learned = LearnedPositions(5, 6)
+    assert torch.equal(learned(1, torch.zeros(2, 3, 6)), learned.embedding.weight[1:4] * 6**0.5)
+    with pytest.raises(ValueError, match=r"^a sentence has 6 positions; 5 were learned$"):
+        learned(3, torch.zeros(2, 3, 6))

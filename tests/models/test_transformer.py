@@ -15,6 +15,7 @@ from seq2see.config import ModelConfig, Recipe
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import Residual
 from seq2see.layers.positions import sinusoidal
+from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.build import build
 from seq2see.models.transformer import Transformer
@@ -113,6 +114,49 @@ def test_step_by_step_equals_forward(dtype: torch.dtype, norm: str) -> None:
         close(logits[:, 0], expected[:, t], EXACT[dtype])
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
+@pytest.mark.parametrize("score", list(SCORES))
+def test_every_score_and_every_kind_of_position_is_the_same_step_by_step(score: str, positions: str) -> None:
+    model = model_of(score=score, positions=positions, attention_width=18, attention_bias=False)
+    batch = batch_of()
+    expected = model(batch)
+    trace = Trace()
+    close(model(batch, trace), expected, 1e-9)
+    state = model.start(model.encode(batch.source))
+    for t in range(batch.target_in.shape[1]):
+        logits, state = model.step(state, batch.target_in[:, t : t + 1])
+        close(logits[:, 0], expected[:, t], 1e-9)
+    functional.cross_entropy(expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None and float(parameter.grad.abs().max()) > 1e-8, name
+    others = model_of(score="scaled_dot", positions=positions, attention_width=18, attention_bias=False)
+    assert (score == "scaled_dot") == torch.equal(others(batch), expected)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_every_kind_of_position_tells_the_order(positions: str) -> None:
+    model, batch = model_of(positions=positions), batch_of(0)
+    for places in ([1, 0, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]):
+        moved = Batch(batch.source[:, places], batch.target_in, batch.target_out, [0])
+        assert (model(moved) - model(batch)).abs().max() > 1e-4
+
+
+def test_learned_positions_end_where_they_end() -> None:
+    model, batch = model_of(positions="learned", max_positions=7), batch_of()
+    assert model.source_positions.embedding.weight.shape == (7, WIDTH)  # type: ignore[union-attr]
+    model.encode(batch.source)
+    with pytest.raises(ValueError, match=r"^a sentence has 8 positions; 7 were learned$"):
+        model(batch)
+
+
+def test_rotary_positions_need_no_weights_and_leave_the_memory_alone() -> None:
+    names = {name for name, _ in model_of(positions="none").named_parameters()}
+    model = model_of(positions="rotary")
+    assert {name for name, _ in model.named_parameters()} == names
+    for layer in model.decoder:
+        assert layer.self_attention.rotary is not None and layer.cross_attention.rotary is None
+
+
 @settings(deadline=None, max_examples=20)
 @given(cuts=st.sets(st.integers(1, 7)))
 def test_steps_of_any_sizes_equal_forward(cuts: set[int]) -> None:
@@ -205,6 +249,25 @@ def test_select_reorders_repeats_and_shrinks(rows: list[int]) -> None:
     close(logits, expected[pick], 1e-9)
     again, _ = model.step(fresh.select(pick), batch.target_in[pick])  # also before the first token
     close(again[:, 3:], expected[pick], 1e-9)
+
+
+def test_hypotheses_of_one_sentence_share_its_memory() -> None:
+    model, batch = model_of(), batch_of()
+    fresh = model.start(model.encode(batch.source))
+    begin, end = batch.target_in[:, :3], batch.target_in[:, 3:]
+    expected, _ = model.step(model.step(fresh, begin)[1], end)
+    twice = torch.arange(3).repeat_interleave(2)
+    state = fresh.select(twice)
+    assert state.memory is fresh.memory  # no copy of what all have in common
+    _, state = model.step(state, begin[twice])
+    for rows, sentences in (([1, 0, 3, 3, 5, 4], 3), ([0, 1, 5, 5], 2), ([0, 1, 5], 3), ([4, 0], 2), ([2, 3, 2], 1)):
+        pick = torch.tensor(rows)
+        chosen = state.select(pick)
+        assert len(chosen.memory_mask) == len(chosen.memory[0][0]) == sentences
+        logits, after = model.step(chosen, end[pick // 2])
+        close(logits, expected[pick // 2], 1e-9)
+        again, _ = model.step(after.select(torch.arange(len(rows))), end[pick // 2][:, :1])
+        assert again.shape == (len(rows), 1, TARGET)
 
 
 def test_a_step_leaves_the_state_it_was_given() -> None:

@@ -19,7 +19,7 @@ from seq2see.config import ModelConfig, TrainConfig
 from seq2see.errors import InputError, WorkError
 from seq2see.models.transformer import Transformer
 from seq2see.text.vocab import PAD
-from seq2see.training import checkpoint, loop
+from seq2see.training import checkpoint, gradients
 from seq2see.training.loop import Training, Validation
 from seq2see.training.report import Reporter
 
@@ -75,7 +75,7 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
 def test_accumulated_batches_give_the_gradient_of_one_large_one(
     reporter: Reporter, tmp_path: Path, clip: float
 ) -> None:
-    gradients, weights = [], []
+    slopes, weights = [], []
     for sentences, accumulate in ((12, 1), (3, 4), (1, 12)):
         keys = {"steps": 1, "batch_sentences": sentences, "accumulate": accumulate, "clip": clip}
         run = training(reporter, tmp_path / f"{accumulate}", network=model().double(), **keys)
@@ -86,12 +86,12 @@ def test_accumulated_batches_give_the_gradient_of_one_large_one(
             )
         )
         run.run()
-        gradients.append(seen[0])
+        slopes.append(seen[0])
         weights.append(list(checkpoint.weights(run.model).values()))
     for other in (1, 2):
-        torch.testing.assert_close(gradients[other], gradients[0], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(slopes[other], slopes[0], rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(weights[other], weights[0], rtol=1e-9, atol=1e-9)
-    norm = torch.cat([gradient.flatten() for gradient in gradients[0]]).norm()
+    norm = torch.cat([gradient.flatten() for gradient in slopes[0]]).norm()
     assert (norm <= 0.5 + 1e-6) == bool(clip)
 
 
@@ -206,14 +206,14 @@ def test_the_moving_average_is_what_is_validated_and_kept(reporter: Reporter, tm
 def test_a_loss_that_is_not_finite_ends_the_run_in_one_line(
     reporter: Reporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: int
 ) -> None:
-    calls, real = 0, loop.smoothed_loss
+    calls, real = 0, gradients.smoothed_loss
 
     def breaking(*arguments: Any) -> torch.Tensor:
         nonlocal calls
         calls += 1
         return real(*arguments) * (math.nan if calls == update else 1)
 
-    monkeypatch.setattr(loop, "smoothed_loss", breaking)
+    monkeypatch.setattr(gradients, "smoothed_loss", breaking)
     run = training(reporter, tmp_path / "c", steps=9, checkpoint_every=2)
     with pytest.raises(WorkError) as caught:
         run.run()

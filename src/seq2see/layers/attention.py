@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2see.layers.dropout import dropout as drop
+from seq2see.layers.dropout import check_share, drop
 from seq2see.layers.masks import combine
-from seq2see.layers.scores import Score, scaled_dot
+from seq2see.layers.positions import Positions, rotate
+from seq2see.layers.scores import SCORES, Score, scaled_dot
+from seq2see.layers.shapes import check_attention, check_product, check_sequence, head_size
 
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) each
 
@@ -30,20 +32,14 @@ def attend(
     query (..., T, Kq), key (..., S, Kk), value (..., S, Kv); mask and bias broadcast to (..., T, S).
     The weights come back before dropout. A row that may attend to nothing gives zeros.
     """
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(f"key has {key.shape[-2]} positions and value {value.shape[-2]}; they must be equal")
-    if mask is not None and mask.dtype != torch.bool:
-        raise TypeError(f"mask has dtype {mask.dtype}; it must be bool, True = may attend")
-    for name, given in (("mask", mask), ("bias", bias)):
-        if given is not None and not _fits(given, query, key):
-            places = f"(..., {query.shape[-2]}, {key.shape[-2]})"
-            raise ValueError(f"{name} has shape {tuple(given.shape)}; it must broadcast to (..., T, S) = {places}")
+    check_attention(query, key, value, mask, bias)
     if not need_weights and score is scaled_dot and dropout == 0.0:
+        check_product(query, key)
         return _fused(query, key, value, mask, bias), None
     scores = score(query, key)  # (..., T, S)
     if bias is not None:
         scores = scores + bias
-        mask = combine(mask, bias > float("-inf"))
+        mask = combine(mask, bias != float("-inf"))
     if mask is None:
         weights = scores.softmax(-1)
     else:
@@ -61,23 +57,45 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias:
     return functional.scaled_dot_product_attention(query, key, value, mask)  # (..., T, Kv)
 
 
-def _fits(given: Tensor, query: Tensor, key: Tensor) -> bool:
-    places = zip(reversed(given.shape), (key.shape[-2], query.shape[-2]), strict=False)
-    return given.dim() <= max(query.dim(), key.dim()) and all(size in (1, place) for size, place in places)
-
-
 class MultiHeadAttention(nn.Module):
-    """Concat(head_1, …, head_H) W^O, where head_i = attend(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2)."""
+    """Concat(head_1, …, head_H) W^O, where head_i = attend(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2).
 
-    def __init__(self, width: int, heads: int, *, dropout: float = 0.0, score: Score = scaled_dot) -> None:
+    The heads share `inner` numbers, by default as many as `width`; keys and values may have widths of their own.
+    With `rotary`, queries and keys are turned by their positions: for attention of a sequence to itself.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        inner: int | None = None,
+        key_width: int | None = None,
+        value_width: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        score: str = "scaled_dot",
+        rotary: bool = False,
+    ) -> None:
         super().__init__()
-        if width % heads:
-            raise ValueError(f"width ({width}) must be divisible by heads ({heads})")
-        self.heads, self.dropout, self.score = heads, dropout, score
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
-        self.value = nn.Linear(width, width)
-        self.output = nn.Linear(width, width)
+        if score not in SCORES:
+            raise ValueError(f"score is {score!r}; it must be one of {', '.join(SCORES)}")
+        self.heads, self.dropout, self.unscaled = heads, check_share(dropout), score == "unscaled"
+        self.size = head_size(width, heads, inner, key_width, value_width)
+        inner = heads * self.size
+        self.query = nn.Linear(width, inner, bias)
+        self.key = nn.Linear(key_width or width, inner, bias)
+        self.value = nn.Linear(value_width or width, inner, bias)
+        self.output = nn.Linear(inner, width, bias)
+        self.score = SCORES[score](self.size, heads)
+        self.rotary = Positions(self.size) if rotary else None
+        self.even_out()
+
+    def even_out(self) -> None:
+        """Scores that are not divided by √K begin with variance one if the queries do it (Raffel et al., 2020)."""
+        if self.unscaled:
+            nn.init.normal_(self.query.weight, std=(self.size * self.query.in_features) ** -0.5)
+            nn.init.normal_(self.key.weight, std=self.key.in_features**-0.5)
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, need_weights: bool = False
@@ -85,23 +103,23 @@ class MultiHeadAttention(nn.Module):
         """query (B, T, D), key and value (B, S, D) → output (B, T, D) and, if asked, weights (B, H, T, S)."""
         return self.look(query, self.keys_values(key, value), mask, need_weights=need_weights)
 
-    def keys_values(self, key: Tensor, value: Tensor) -> KeysValues:
-        """What there is to look at, projected and split into heads; decoding keeps it between steps."""
-        return self._split(self.key(key)), self._split(self.value(value))
+    def keys_values(self, key: Tensor, value: Tensor, start: int = 0) -> KeysValues:
+        """What there is to look at from position `start` on, split into heads; decoding keeps it between steps."""
+        return self._turn(self._split("key", self.key, key), start), self._split("value", self.value, value)
 
     def look(
         self, query: Tensor, keys_values: KeysValues, mask: Tensor | None = None, *, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """Attend with `query` (B, T, D) to keys and values that are already projected."""
-        heads, weights = attend(
-            self._split(self.query(query)),
-            *keys_values,
-            mask,
-            score=self.score,
-            dropout=self.dropout if self.training else 0.0,
-            need_weights=need_weights,
-        )  # (B, H, T, K)
+        start = keys_values[0].shape[2] - query.shape[1]  # of a sequence that looks at itself, the last T positions
+        query = self._turn(self._split("query", self.query, query), start)  # (B, H, T, K)
+        dropout = self.dropout if self.training else 0.0
+        heads, weights = attend(query, *keys_values, mask, score=self.score, dropout=dropout, need_weights=need_weights)
         return self.output(heads.transpose(1, 2).flatten(2)), weights  # (B, T, D)
 
-    def _split(self, x: Tensor) -> Tensor:
-        return torch.unflatten(x, -1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, K)
+    def _split(self, name: str, projection: nn.Linear, x: Tensor) -> Tensor:
+        check_sequence(name, x, projection.in_features)
+        return torch.unflatten(projection(x), -1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, K)
+
+    def _turn(self, x: Tensor, start: int) -> Tensor:
+        return x if self.rotary is None else rotate(x, self.rotary(start, x))  # (B, H, T, K)

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from seq2see.layers.attention import KeysValues, MultiHeadAttention
 from seq2see.layers.dropout import Dropout
-from seq2see.layers.scores import Score, scaled_dot
-from seq2see.layers.trace import Trace
+from seq2see.layers.shapes import check_sequence, common_width
+from seq2see.layers.trace import Trace, keep
 
 
 class FeedForward(nn.Module):
@@ -48,28 +48,21 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward (section 3.1)."""
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        inner: int,
-        *,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        norm: str = "pre",
-        score: Score = scaled_dot,
+        self, self_attention: MultiHeadAttention, feed_forward: FeedForward, *, dropout: float = 0.0, norm: str = "pre"
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(width, heads, dropout=attention_dropout, score=score)
-        self.feed_forward = FeedForward(width, inner, dropout)
+        width = common_width(self_attention.output, feed_forward.contract)
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
         self.self_residual = Residual(width, dropout, norm)
         self.feed_forward_residual = Residual(width, dropout, norm)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, trace: Trace | None = None) -> Tensor:
+        check_sequence("x", x, self.self_attention.query.in_features)
         y = self.self_residual.before(x)
         y, weights = self.self_attention(y, y, y, mask, need_weights=trace is not None)
         x = self.self_residual.after(x, y)
-        if trace is not None:
-            trace.keep("self", weights)
+        keep(trace, "self", weights)
         y = self.feed_forward(self.feed_forward_residual.before(x))
         return self.feed_forward_residual.after(x, y)  # (B, S, D)
 
@@ -79,19 +72,18 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        width: int,
-        heads: int,
-        inner: int,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: FeedForward,
         *,
         dropout: float = 0.0,
-        attention_dropout: float = 0.0,
         norm: str = "pre",
-        score: Score = scaled_dot,
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(width, heads, dropout=attention_dropout, score=score)
-        self.cross_attention = MultiHeadAttention(width, heads, dropout=attention_dropout, score=score)
-        self.feed_forward = FeedForward(width, inner, dropout)
+        width = common_width(self_attention.output, cross_attention.output, feed_forward.contract)
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
         self.self_residual = Residual(width, dropout, norm)
         self.cross_residual = Residual(width, dropout, norm)
         self.feed_forward_residual = Residual(width, dropout, norm)
@@ -100,33 +92,29 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         memory: KeysValues,
+        past: KeysValues | None = None,
         *,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
-        past: KeysValues | None = None,
         trace: Trace | None = None,
     ) -> tuple[Tensor, KeysValues]:
         """The new positions x (B, T, D) look at `past` and themselves, then at `memory`, both as keys and values.
 
         Returns the layer's output and the past grown by T positions.
         """
-        need_weights = trace is not None
+        check_sequence("x", x, self.self_attention.query.in_features)
         y = self.self_residual.before(x)
-        past = grow(past, self.self_attention.keys_values(y, y))
-        y, self_weights = self.self_attention.look(y, past, mask, need_weights=need_weights)
+        seen = 0 if past is None else past[0].shape[2]
+        new = self.self_attention.keys_values(y, y, seen)
+        past = new if past is None else (torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2))
+        y, self_weights = self.self_attention.look(y, past, mask, need_weights=trace is not None)
         x = self.self_residual.after(x, y)
         y = self.cross_residual.before(x)
-        y, cross_weights = self.cross_attention.look(y, memory, memory_mask, need_weights=need_weights)
-        x = self.cross_residual.after(x, y)
-        if trace is not None:
-            trace.keep("self", self_weights)
-            trace.keep("cross", cross_weights)
+        sentences = len(memory[0])  # all hypotheses of one look at the same memory
+        y = y.reshape(sentences, len(y) // max(1, sentences) * y.shape[1], y.shape[2])
+        y, cross_weights = self.cross_attention.look(y, memory, memory_mask, need_weights=trace is not None)
+        x = self.cross_residual.after(x, y.view_as(x))
+        keep(trace, "self", self_weights)
+        keep(trace, "cross", cross_weights)
         y = self.feed_forward(self.feed_forward_residual.before(x))
         return self.feed_forward_residual.after(x, y), past  # (B, T, D)
-
-
-def grow(past: KeysValues | None, new: KeysValues) -> KeysValues:
-    """Append keys and values of new positions to those of the past."""
-    if past is None:
-        return new
-    return torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2)  # (B, H, T, K)

@@ -1,5 +1,8 @@
 """Masks: bool tensors, True = may attend, broadcastable to (B, H, T, S)."""
 
+from functools import reduce
+from operator import and_
+
 import torch
 from torch import Tensor
 
@@ -20,8 +23,10 @@ def causal_mask(targets: int, keys: int | None = None, device: torch.device | No
 def window_mask(targets: int, reach: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
     """Position t may attend to those at most `reach` away: restricted self-attention (section 4, table 1)."""
     keys = targets if keys is None else keys
-    own = torch.arange(keys - targets, keys, device=device)[:, None]  # the last of `targets` is the last of `keys`
-    return (own - torch.arange(keys, device=device)).abs() <= reach  # (T, S)
+    if reach < 0 or keys < targets:
+        raise ValueError(f"reach ({reach}) must be at least 0, and keys ({keys}) at least targets ({targets})")
+    everything, past = torch.ones(targets, keys, dtype=torch.bool, device=device), keys - targets
+    return everything.tril(past + reach).triu(past - reach)  # (T, S)
 
 
 def prefix_mask(prefix: int, length: int, device: torch.device | None = None) -> Tensor:
@@ -47,9 +52,4 @@ def packed_mask(sentence: Tensor) -> Tensor:
 def combine(*masks: Tensor | None) -> Tensor | None:
     """Attend where every mask allows it; None allows everything."""
     given = [mask for mask in masks if mask is not None]
-    if not given:
-        return None
-    combined = given[0]
-    for mask in given[1:]:
-        combined = combined & mask
-    return combined
+    return reduce(and_, given) if given else None

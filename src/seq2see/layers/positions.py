@@ -1,7 +1,11 @@
 """Positions: attention alone does not know the order of its input (section 3.5)."""
 
+import math
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from seq2see.layers.shapes import check_start
 
 
 def sinusoidal(length: int, width: int) -> Tensor:
@@ -24,8 +28,34 @@ class Positions:
         self.table = sinusoidal(0, width)
 
     def __call__(self, start: int, like: Tensor) -> Tensor:
-        """The encodings of the T positions from `start`, in the type and on the device of `like` (B, T, D)."""
-        end = start + like.shape[1]
-        if end > len(self.table) or self.table.dtype != like.dtype or self.table.device != like.device:
-            self.table = sinusoidal(max(end, 2 * len(self.table)), like.shape[2]).to(like)
-        return self.table[start:end]  # (T, D)
+        """The encodings of the T positions from `start`, in the type and on the device of `like` (..., T, D)."""
+        check_start(start)
+        end, table = start + like.shape[-2], self.table  # another thread may put a shorter one in its place
+        if end > len(table) or table.dtype != like.dtype or table.device != like.device:
+            self.table = table = sinusoidal(max(end, 2 * len(table)), like.shape[-1]).to(like)
+        return table[start:end]  # (T, D)
+
+
+class LearnedPositions(nn.Module):
+    """A vector for each of the first `length` positions, learned like a word's (table 3, row E)."""
+
+    def __init__(self, length: int, width: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(length, width)
+
+    def forward(self, start: int, like: Tensor) -> Tensor:
+        """The vectors of the T positions from `start`, for `like` (B, T, D)."""
+        end, length, width = start + like.shape[-2], self.embedding.num_embeddings, self.embedding.embedding_dim
+        if end > length:
+            raise ValueError(f"a sentence has {end} positions; {length} were learned")
+        return self.embedding.weight[start:end] * math.sqrt(width)  # (T, D)
+
+
+def rotate(x: Tensor, encodings: Tensor) -> Tensor:
+    """Turn each pair of numbers of x (..., T, K) by its position's angle: rotary positions (Su et al., 2021).
+
+    ⟨rotate(q, PE(t)), rotate(k, PE(s))⟩ depends on t and s through t − s alone.
+    """
+    sine, cosine = encodings[:, 0::2], encodings[:, 1::2]  # (T, K/2)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)  # (..., T, K)

@@ -8,13 +8,15 @@ class Trace:
 
     def __init__(self) -> None:
         self.weights: dict[str, Tensor] = {}
-        self._prefix = ""
+        self.prefix = ""
 
     def at(self, part: str) -> "Trace":
         view = Trace()
-        view.weights, view._prefix = self.weights, f"{self._prefix}{part}."
+        view.weights, view.prefix = self.weights, f"{self.prefix}{part}."
         return view
 
-    def keep(self, name: str, weights: Tensor | None) -> None:
-        if weights is not None:
-            self.weights[self._prefix + name] = weights.detach()
+
+def keep(trace: Trace | None, name: str, weights: Tensor | None) -> None:
+    """Put weights (B, H, T, S) under their name, if anyone wants to see them."""
+    if trace is not None and weights is not None:
+        trace.weights[trace.prefix + name] = weights.detach()

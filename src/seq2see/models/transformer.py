@@ -1,19 +1,18 @@
 """The encoder–decoder Transformer of *Attention Is All You Need* (Vaswani et al., 2017)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
 from seq2see.config import ModelConfig
-from seq2see.layers.attention import KeysValues
-from seq2see.layers.blocks import DecoderLayer, EncoderLayer
+from seq2see.layers.attention import KeysValues, MultiHeadAttention
+from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
-from seq2see.layers.positions import Positions
-from seq2see.layers.scores import SCORES
+from seq2see.layers.positions import LearnedPositions, Positions
 from seq2see.layers.trace import Trace
 from seq2see.text.vocab import PAD
 
@@ -32,19 +31,21 @@ class State:
 
     memory: list[KeysValues]
     memory_mask: Tensor  # (B, 1, 1, S)
-    past: list[KeysValues | None]
+    past: list[KeysValues]  # of B hypotheses, or of as many for each sentence, side by side
 
     def select(self, rows: Tensor) -> "State":
-        """Keep, repeat or reorder sentences: `rows` index the batch."""
+        """Keep, repeat or reorder hypotheses; those of a sentence share its memory while they are equally many."""
 
-        def pick(pair: KeysValues) -> KeysValues:
-            return pair[0].index_select(0, rows), pair[1].index_select(0, rows)
+        def pick(pairs: list[KeysValues], rows: Tensor) -> list[KeysValues]:
+            return [(keys.index_select(0, rows), values.index_select(0, rows)) for keys, values in pairs]
 
-        return State(
-            [pick(pair) for pair in self.memory],
-            self.memory_mask.index_select(0, rows),
-            [None if pair is None else pick(pair) for pair in self.past],
-        )
+        past, sentences, hypotheses = pick(self.past, rows), len(self.memory_mask), len(self.past[0][0])
+        each = rows // max(1, hypotheses // max(1, sentences))  # the sentence of each hypothesis
+        kept, counts = torch.unique_consecutive(each, return_counts=True)
+        kept = each if (counts != counts[:1]).any() else kept
+        if torch.equal(kept, torch.arange(sentences, device=kept.device)):
+            return State(self.memory, self.memory_mask, past)
+        return State(pick(self.memory, kept), self.memory_mask.index_select(0, kept), past)
 
 
 class Transformer(nn.Module):
@@ -55,27 +56,23 @@ class Transformer(nn.Module):
         if tie == "all" and source_size != target_size:
             raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
         self.width = config.width
-        self.positions = Positions(config.width) if config.positions == "sinusoidal" else None
+        self.source_positions, self.target_positions = _positions(config), _positions(config)
         self.target_embedding = nn.Embedding(target_size, config.width)
         self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
         self.dropout = Dropout(config.dropout)
 
-        def stack(layer: type[EncoderLayer] | type[DecoderLayer], count: int) -> Any:
-            return nn.ModuleList(
-                layer(
-                    config.width,
-                    config.heads,
-                    config.inner,
-                    dropout=config.dropout,
-                    attention_dropout=config.attention_dropout,
-                    norm=config.norm,
-                    score=SCORES[config.score],
-                )
-                for _ in range(count)
-            )
+        def attention(rotary: bool = False) -> MultiHeadAttention:
+            return MultiHeadAttention(config.width, config.heads, rotary=rotary, **config.attention)
 
-        self.encoder: Iterable[EncoderLayer] = stack(EncoderLayer, config.encoder_layers)
-        self.decoder: Iterable[DecoderLayer] = stack(DecoderLayer, config.decoder_layers)
+        def layer(kind: Any, *attentions: MultiHeadAttention) -> Any:
+            feed_forward = FeedForward(config.width, config.inner, config.dropout)
+            return kind(*attentions, feed_forward, dropout=config.dropout, norm=config.norm)
+
+        rotary = config.positions == "rotary"
+        self.encoder: Any = nn.ModuleList(layer(EncoderLayer, attention(rotary)) for _ in range(config.encoder_layers))
+        self.decoder: Any = nn.ModuleList(
+            layer(DecoderLayer, attention(rotary), attention()) for _ in range(config.decoder_layers)
+        )
         # Pre-norm leaves the last residual unnormed, so each stack ends with one more norm.
         self.encoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
@@ -93,47 +90,49 @@ class Transformer(nn.Module):
                 nn.init.xavier_uniform_(parameter)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
+        for module in self.modules():
+            if isinstance(module, MultiHeadAttention):
+                module.even_out()
 
     def forward(self, batch: Batch, trace: Trace | None = None) -> Tensor:
         """Logits (B, T, V) of every target token given those before it."""
-        memory = self.encode(batch.source, trace)
-        logits, _ = self.step(self.start(memory), batch.target_in, trace)
-        return logits
+        return self.step(self.start(self.encode(batch.source, trace)), batch.target_in, trace)[0]
 
     def encode(self, source: Tensor, trace: Trace | None = None) -> Memory:
         """Source ids (B, S) → memory."""
         mask = padding_mask(source, PAD)
-        x = self._embed(self.source_embedding, source, 0)
+        x = self._embed(self.source_embedding, self.source_positions, source, 0)
         for i, layer in enumerate(self.encoder):
             x = layer(x, mask, None if trace is None else trace.at(f"encoder.{i}"))
         return Memory(self.encoder_norm(x), mask)
 
     def start(self, memory: Memory) -> State:
         """The state before the first target token: the memory's keys and values, computed once."""
-        pairs = [layer.cross_attention.keys_values(memory.states, memory.states) for layer in self.decoder]
-        return State(pairs, memory.mask, [None] * len(pairs))
+        states, nothing = memory.states, memory.states[:, :0]
+        pairs = [layer.cross_attention.keys_values(states, states) for layer in self.decoder]
+        return State(pairs, memory.mask, [layer.self_attention.keys_values(nothing, nothing) for layer in self.decoder])
 
     def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
         """The next target ids (B, T ≥ 1) → logits (B, T, V) and the state after them."""
-        seen = 0 if state.past[0] is None else state.past[0][0].shape[2]
-        new = ids.shape[1]
-        x = self._embed(self.target_embedding, ids, seen)
+        seen, new = state.past[0][0].shape[2], ids.shape[1]
+        x = self._embed(self.target_embedding, self.target_positions, ids, seen)
         mask = causal_mask(new, seen + new, ids.device)
-        past: list[KeysValues | None] = []
+        past: list[KeysValues] = []
         for i, layer in enumerate(self.decoder):
-            x, grown = layer(
-                x,
-                state.memory[i],
-                mask=mask,
-                memory_mask=state.memory_mask,
-                past=state.past[i],
-                trace=None if trace is None else trace.at(f"decoder.{i}"),
-            )
+            at = None if trace is None else trace.at(f"decoder.{i}")
+            x, grown = layer(x, state.memory[i], state.past[i], mask=mask, memory_mask=state.memory_mask, trace=at)
             past.append(grown)
         return self.output(self.decoder_norm(x)), State(state.memory, state.memory_mask, past)  # (B, T, V)
 
-    def _embed(self, embedding: nn.Module, ids: Tensor, start: int) -> Tensor:
+    def _embed(self, embedding: nn.Module, positions: Any, ids: Tensor, start: int) -> Tensor:
         x = embedding(ids) * self.width**0.5  # (B, T, D), section 3.4
-        if self.positions is not None:
-            x = x + self.positions(start, x)
+        if positions is not None:
+            x = x + positions(start, x)
         return self.dropout(x)  # type: ignore[no-any-return]
+
+
+def _positions(config: ModelConfig) -> Positions | LearnedPositions | None:
+    """What is added to the embeddings; rotary positions turn queries and keys instead."""
+    if config.positions == "learned":
+        return LearnedPositions(config.max_positions, config.width)
+    return Positions(config.width) if config.positions == "sinusoidal" else None

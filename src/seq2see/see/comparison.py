@@ -89,15 +89,15 @@ def lines(comparison: Comparison) -> list[str]:
     """The tables and the sentences that differ most, for a terminal."""
     base, *others = comparison.systems
     found = [f"{comparison.sentences} sentences · baseline: {base.name}", ""]
-    found += [*_table([["BLEU", *HEADS], *([s.name, *_figures(s.bleu)] for s in comparison.systems)]), ""]
-    found += [*_table([["chrF", *HEADS], *([s.name, *_figures(s.chrf)] for s in comparison.systems)]), ""]
+    found += [*table([["BLEU", *HEADS], *([s.name, *_figures(s.bleu)] for s in comparison.systems)]), ""]
+    found += [*table([["chrF", *HEADS], *([s.name, *_figures(s.chrf)] for s in comparison.systems)]), ""]
     for system in others:
         found.append(f"{system.name} against {base.name}: {_verdict(system, base)}; {_sentences_of(system)} by chrF")
     found += [*comparison.notes(), ""]
     for title, buckets in comparison.charts():
         rows = [["", *(b.bucket for b in buckets)], ["sentences", *(str(b.sentences) for b in buckets)]]
         rows += [[s.name, *(f"{b.bleu[s.name]:.2f}" for b in buckets)] for s in comparison.systems]
-        found += [title, *_table(rows), ""]
+        found += [title, *table(rows), ""]
     return [*found, *_examples(comparison.most_different), "", *_signatures(comparison)]
 
 
@@ -185,7 +185,7 @@ def _examples(sentences: Sequence[Sentence]) -> list[str]:
     return found
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns under each other: the first begins, the others end at the same place."""
     names, *others = zip(*rows, strict=True)
     columns = [[_pad(name, max(map(cell_len, names))) for name in names]]

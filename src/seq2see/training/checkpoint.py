@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn, optim
 
@@ -21,7 +20,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Named groups of tensors (weights, optimizer, generators, ema) and a JSON-able state."""
+    """Named groups of tensors (weights, optimizer, ema) and a JSON-able state."""
 
     groups: dict[str, Tensors]
     state: dict[str, Any]
@@ -110,21 +109,6 @@ def copy_into_optimizer(model: nn.Module, optimizer: optim.Optimizer, tensors: T
         name, _, entry = key.rpartition("/")
         target = parameters[name]
         optimizer.state[target][entry] = tensor.to(target.device)  # fused Adam keeps its step count there too
-
-
-def generators() -> Tensors:
-    """The state of torch's generators, which dropout draws from."""
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states |= {f"cuda.{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
-    return states
-
-
-def restore_generators(states: Tensors) -> None:
-    torch.set_rng_state(states["cpu"])
-    for i in range(torch.cuda.device_count()):
-        if f"cuda.{i}" in states:
-            torch.cuda.set_rng_state(states[f"cuda.{i}"], i)
 
 
 def average(folders: list[Path], group: str) -> Tensors:

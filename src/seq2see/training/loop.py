@@ -10,11 +10,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from seq2see.batches import Batch, IdPair, collate, plan
+from seq2see.batches import IdPair, plan
 from seq2see.config import TrainConfig
 from seq2see.errors import InputError, WorkError
 from seq2see.training import checkpoint
-from seq2see.training.loss import smoothed_loss
+from seq2see.training.gradients import Gradients
 from seq2see.training.optimizer import optimizer
 from seq2see.training.report import Reporter
 from seq2see.training.schedule import learning_rate
@@ -65,11 +65,13 @@ class Training:
         examples: Callable[[int], Sequence[IdPair]],
         validate: Callable[[nn.Module], Validation],
         reporter: Reporter,
+        workers: int = 1,
     ) -> None:
         self.model, self.config, self.width, self.folder = model, config, width, folder
         self.examples, self.validate, self.reporter = examples, validate, reporter
         self.device = next(model.parameters()).device
         self.optimizer = optimizer(model, config.optimizer)
+        self.gradients = Gradients(model, config, workers)
         self.position = Position()
         self.ema = {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
         self.elapsed_before = 0.0
@@ -81,7 +83,6 @@ class Training:
         try:
             checkpoint.copy_into(self.model, saved.groups["weights"], folder)
             checkpoint.copy_into_optimizer(self.model, self.optimizer, saved.groups["optimizer"])
-            checkpoint.restore_generators(saved.groups["generators"])
             ema = saved.groups["ema"] if self.config.ema else {}
             self.position = Position(**saved.state)
         except (KeyError, TypeError) as error:
@@ -97,8 +98,8 @@ class Training:
         self.model.train()
         with Stop(self.reporter.say) as stop:
             while not self._finished():
-                for batches in self._updates_of_epoch():
-                    self._update(batches)
+                for pairs, batches in self._updates_of_epoch():
+                    self._update(pairs, batches)
                     if self._checkpoint_due():
                         self._checkpoint()
                     if stop.asked:
@@ -112,27 +113,19 @@ class Training:
             self._checkpoint()
         return self._choose()
 
-    def _updates_of_epoch(self) -> Iterator[list[Batch]]:
-        """The rest of this epoch in groups of `accumulate` batches."""
+    def _updates_of_epoch(self) -> Iterator[tuple[Sequence[IdPair], list[list[int]]]]:
+        """The rest of this epoch in groups of `accumulate` batches: its pairs, and the lines of each batch."""
         config, at = self.config, self.position
         pairs = self.examples(at.epoch)
         batches = plan(pairs, config, at.epoch)
         at.epoch_batches = len(batches)
         for start in range(at.batch, len(batches), config.accumulate):
-            yield [collate(pairs, lines) for lines in batches[start : start + config.accumulate]]
+            yield pairs, batches[start : start + config.accumulate]
 
-    def _update(self, batches: list[Batch]) -> None:
+    def _update(self, pairs: Sequence[IdPair], batches: list[list[int]]) -> None:
         """One optimizer step on the gradient of the mean loss per target token over all batches together."""
         at = self.position
-        tokens = sum(batch.target_tokens for batch in batches)
-        total = 0.0
-        for batch in batches:
-            batch = batch.to(self.device)
-            loss = smoothed_loss(
-                self.model(batch), batch.target_out, self.config.label_smoothing, self.config.smoothing
-            )
-            (loss / tokens).backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
+        total, tokens = self.gradients.fill(pairs, batches, f"dropout/{self.config.seed}/{at.update}")
         rate = learning_rate(self.config, self.width, at.update + 1, self._progress())
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf).item()
         if not math.isfinite(total) or not math.isfinite(norm):
@@ -148,7 +141,7 @@ class Training:
         at.update += 1
         at.batch += len(batches)
         at.batches += len(batches)
-        at.samples += sum(len(batch.lines) for batch in batches)
+        at.samples += sum(map(len, batches))
         at.tokens += tokens
         self.reporter.update(
             progress=self._progress(),
@@ -213,7 +206,6 @@ class Training:
         groups = {
             "weights": checkpoint.weights(self.model),
             "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
-            "generators": checkpoint.generators(),
         }
         if self.ema:
             groups["ema"] = self.ema

@@ -11,14 +11,13 @@ from typing import Any
 import torch
 
 from seq2see import evaluate
-from seq2see.batches import Batch, IdPair, collate, plan
+from seq2see.batches import IdPair, plan
 from seq2see.config import ModelConfig, Recipe, TrainConfig
 from seq2see.models.build import build
 from seq2see.run import encode, fitting
 from seq2see.text import corpora, tokenizers
-from seq2see.text.vocab import PAD
 from seq2see.training import optimizer as optimizers
-from seq2see.training.loss import smoothed_loss
+from seq2see.training.gradients import Gradients, workers_for
 
 WARM_UP_UPDATES = 1
 MATRIX = 2048
@@ -37,22 +36,21 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
     peak = best_product(device)
     source_tokens = target_tokens = 0
     operations = spent = 0.0
+    workers = workers_for(pairs, plan(pairs, config, epoch=1), device)
+    gradients = Gradients(model, config, workers)
     for update, batches in enumerate(_updates(pairs, config)):
         started = time.perf_counter()
-        tokens = sum(batch.target_tokens for batch in batches)
-        for batch in batches:
-            batch = batch.to(device)
-            loss = smoothed_loss(model(batch), batch.target_out, config.label_smoothing, config.smoothing)
-            (loss / tokens).backward()  # type: ignore[no-untyped-call]
+        _, tokens = gradients.fill(pairs, batches, f"bench/{update}")
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf")).item()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if update < WARM_UP_UPDATES:
             continue
         spent += time.perf_counter() - started
+        seen = [pairs[line] for lines in batches for line in lines]
         target_tokens += tokens
-        source_tokens += sum(batch.source_tokens for batch in batches)
-        operations += sum(training_operations(batch, recipe.model, len(pair.target)) for batch in batches)
+        source_tokens += sum(len(source) + 1 for source, _ in seen)
+        operations += training_operations(seen, recipe.model, len(pair.target))
         if spent >= seconds:
             break
     peak = max(peak, best_product(device))
@@ -66,32 +64,34 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
         "updates": update + 1 - WARM_UP_UPDATES,
         "seconds": spent,
         "parameters": sum(p.numel() for p in model.parameters()),
+        "workers": workers,
         "machine": evaluate.machine(),
     }
 
 
-def _updates(pairs: Sequence[IdPair], config: TrainConfig) -> Iterator[list[Batch]]:
+def _updates(pairs: Sequence[IdPair], config: TrainConfig) -> Iterator[list[list[int]]]:
     """The batches of one update after the other, epoch after epoch, as training sees them."""
     for epoch in itertools.count(1):
         batches = plan(pairs, config, epoch)
         for start in range(0, len(batches), config.accumulate):
-            yield [collate(pairs, lines) for lines in batches[start : start + config.accumulate]]
+            yield batches[start : start + config.accumulate]
 
 
-def training_operations(batch: Batch, model: ModelConfig, classes: int) -> float:
+def training_operations(pairs: Sequence[IdPair], model: ModelConfig, classes: int) -> float:
     """6 × matrix weights × real tokens + attention, forward and backward; nothing for padding.
 
     Each weight takes part in one multiplication and one addition per token forward, and twice that backward.
     The keys and values of cross-attention are made of source tokens, the rest of the decoder of target tokens.
     """
-    source = (batch.source != PAD).sum(1).cpu().double()
-    target = (batch.target_out != PAD).sum(1).cpu().double()
-    width, block, inner = model.width, model.width**2, 2 * model.width * model.inner
+    source = torch.tensor([len(source) + 1.0 for source, _ in pairs], dtype=torch.float64)  # </s> counts
+    target = torch.tensor([len(target) + 1.0 for _, target in pairs], dtype=torch.float64)
+    width, attention = model.width, model.heads * model.head_size
+    block, inner = width * attention, 2 * width * model.inner
     matrices = model.encoder_layers * (4 * block + inner) * source + model.decoder_layers * 2 * block * source
     matrices = matrices + (model.decoder_layers * (6 * block + inner) + classes * width) * target
     looked_at = model.encoder_layers * source**2
     looked_at = looked_at + model.decoder_layers * (target * (target + 1) / 2 + target * source)
-    return float((6 * matrices + 12 * width * looked_at).sum())
+    return float((6 * matrices + 12 * attention * looked_at).sum())
 
 
 def best_product(device: torch.device, tries: int = 8) -> float:

@@ -1,0 +1,71 @@
+"""`seq2see bench`: the commands that measure speed."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seq2see.errors import WorkError
+from seq2see.options import Data, Device, Json, Model, Set, read_texts, show
+
+app = typer.Typer(help="Measure speed.", rich_markup_mode=None)
+
+
+@app.command("train")
+def bench_train(
+    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    data: Data = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to measure.")] = 30.0,
+    overrides: Set = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Target tokens a second, and the share of the machine's matrix peak that they use."""
+    from seq2see.bench.train import bench_train
+    from seq2see.config import Recipe
+    from seq2see.translator import pick_device
+
+    found = bench_train(Recipe.load(recipe, overrides or []), data, seconds, pick_device(device))
+    text = (
+        f"{found['target_tokens_per_second']:,.0f} target tokens/s · utilisation {found['utilisation']:.1%} of "
+        f"{found['peak_gflops']:.0f} GFLOPS · peak memory {found['peak_memory_mb']:,.0f} MB · "
+        f"{found['updates']} updates in {found['seconds']:.1f} s · {found['parameters']:,} parameters"
+    )
+    show(found, [text], as_json)
+
+
+@app.command("translate")
+def bench_translate(
+    model: Model,
+    source: Annotated[Path | None, typer.Option(help="The text; else the recipe's test set, or made up.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its translation: which setting costs BLEU?")] = None,
+    beams: Annotated[list[int], typer.Option("--beam", min=1, max=64, help="Beam size; again for more.")] = [1, 4],  # noqa: B006
+    batches: Annotated[
+        list[int], typer.Option("--batch", min=1, help="Source tokens of a batch, times the beam; again for more.")
+    ] = [8192],  # noqa: B006
+    threads: Annotated[
+        list[int] | None, typer.Option("--threads", min=1, help="Threads, again for more; by default 1 and all.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Translate at most so many sentences.")] = 1000,
+    seconds: Annotated[float, typer.Option(min=0, help="Repeat as often as fits; once in any case.")] = 300.0,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file: throughput against latency.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Speed, memory, start-up and BLEU of every way to translate on this CPU, and which way to take."""
+    from seq2see.bench.report import draw, lines
+    from seq2see.bench.translate import Text, bench_translate
+    from seq2see.see import figures
+
+    if out is not None:
+        figures.check(out)
+    sources, references = read_texts(source, reference)
+    text = Text(str(source), sources, references) if source else None
+    found = bench_translate(
+        model, text, beams=beams, batches=batches, threads=threads or (), limit=limit, seconds=seconds
+    )
+    if out is not None and found.rows:
+        figures.save(draw(found), out)
+    show(asdict(found), lines(found), as_json)
+    if found.failed:
+        raise WorkError(f"{len(found.failed)} of {len(found.failed) + len(found.rows)} settings failed")

@@ -1,0 +1,79 @@
+"""The gradient of one update, computed by several workers at once: they meet once an update, not at every product."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seq2see.batches import IdPair, collate
+from seq2see.config import TrainConfig
+from seq2see.layers.dropout import seeded
+from seq2see.training.loss import smoothed_loss
+from seq2see.workers import share_out
+
+TOKENS_OF_A_WORKER = 256  # on the target side of a batch; with fewer, products get too small to be fast
+
+
+class Update(NamedTuple):
+    """What the batches of one update held: their summed loss and real target tokens."""
+
+    loss: float
+    tokens: int
+
+
+class Gradients:
+    """Fills the gradients of a model's weights; the same for the same key and number of workers, bit for bit."""
+
+    def __init__(self, model: nn.Module, config: TrainConfig, workers: int) -> None:
+        self.model, self.config, self.workers = model, config, workers
+        self.weights = list(model.parameters())
+        self.device = self.weights[0].device
+
+    def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
+        """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
+        tokens = sum(len(pairs[line][1]) + 1 for lines in batches for line in lines)  # </s> counts
+        # Neighbours are alike in length, so that every other sentence is half of the work.
+        shares = [[lines[worker :: self.workers] for lines in batches] for worker in range(self.workers)]
+
+        def work(worker: int) -> tuple[float, list[Tensor]]:
+            return self._share(pairs, shares[worker], tokens, f"{key}/{worker}")
+
+        loss, gradients = 0.0, list[Tensor]()
+        for some_loss, some_gradients in share_out(work, range(self.workers), self.workers):
+            loss, gradients = loss + some_loss, _sum(gradients, some_gradients)
+        for weight, gradient in zip(self.weights, gradients, strict=True):
+            weight.grad = gradient
+        return Update(loss, tokens)
+
+    def _share(
+        self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], tokens: int, key: str
+    ) -> tuple[float, list[Tensor]]:
+        seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
+        if self.device.type != "cpu":
+            torch.manual_seed(seed)
+        total, gradients = 0.0, list[Tensor]()
+        with seeded(seed):
+            for lines in batches:
+                if lines:
+                    batch = collate(pairs, lines).to(self.device)
+                    logits = self.model(batch)
+                    loss = smoothed_loss(logits, batch.target_out, self.config.label_smoothing, self.config.smoothing)
+                    gradients = _sum(gradients, torch.autograd.grad(loss / tokens, self.weights))
+                    total += loss.item()
+        return total, gradients
+
+
+def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], device: torch.device) -> int:
+    """As many as there are threads, if each gets enough of a batch; on a GPU one."""
+    tokens = sum(len(target) + 1 for _, target in pairs) / len(plan)
+    enough = int(tokens / TOKENS_OF_A_WORKER)
+    return max(1, min(torch.get_num_threads(), enough)) if device.type == "cpu" else 1
+
+
+def _sum(left: Sequence[Tensor], right: Sequence[Tensor]) -> list[Tensor]:
+    """Add `right` to `left`, in place; nothing counts as zero."""
+    if left and right:
+        torch._foreach_add_(list(left), list(right))
+    return list(left or right)

@@ -1,0 +1,53 @@
+"""Positions as pictures: products depend on distances alone, and a model's own table is shown as it is."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from seq2see.errors import InputError
+from seq2see.see import positions
+from seq2see.translator import Translator, load
+
+
+def spread(products: torch.Tensor) -> float:
+    """How far pairs of positions with one distance differ."""
+    length = len(products)
+    return max((d.max() - d.min()).item() for d in (products.diagonal(k) for k in range(1 - length, length)))
+
+
+def test_products_depend_on_the_distance_alone() -> None:
+    query, key = torch.randn(2, 14, dtype=torch.float64)
+    for products in (positions.added(30, 10), positions.turned(30, query, key)):
+        assert products.shape == (30, 30) and products.std() > 0.1
+        assert spread(products) < 1e-9
+
+
+def test_sinusoidal_products_are_largest_at_no_distance_and_the_same_both_ways() -> None:
+    products = positions.added(50, 16)
+    assert products.diagonal().allclose(torch.tensor(8.0, dtype=torch.float64))
+    assert (products - products.T).abs().max() < 1e-12
+    assert (products[0, 1:] < products[0, 0]).all()
+
+
+def test_rotary_products_can_tell_before_from_after() -> None:
+    query, key = torch.eye(2, dtype=torch.float64)
+    products = positions.turned(5, query, key)
+    assert products[1, 2] == pytest.approx(-products[2, 1]) and products[1, 2] != 0
+
+
+def test_only_learned_positions_are_a_models_own(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r'^m: model\.positions is "sinusoidal"; only "learned" ones'):
+        positions.learned(translator, Path("m"))
+
+
+def test_a_learned_table_is_drawn_as_it_is(learned: Path) -> None:
+    model = load(learned, "cpu")
+    tables = positions.learned(model, learned)
+    assert list(tables) == ["source", "target"]
+    assert all(table.shape == (20, model.recipe.model.width) for table in tables.values())
+    figure = positions.draw(12, 6, tables)
+    panels = [axes for axes in figure.subfigs[2].axes if axes.images]
+    assert torch.equal(torch.tensor(panels[0].images[0].get_array()), tables["source"].T / tables["source"].abs().max())
+    assert torch.equal(torch.tensor(panels[3].images[0].get_array()), positions.resemblance(tables["target"]))
+    assert positions.resemblance(tables["source"]).diagonal().allclose(torch.ones(20))

@@ -1,0 +1,115 @@
+"""The guide: every block of code runs, every command is real, every picture is what its command draws."""
+
+import doctest
+import re
+import shlex
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+import torch
+
+from seq2see import cli
+from seq2see.config import Recipe
+
+ROOT = Path(__file__).parents[1]
+PAGES = {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
+TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
+CHAPTERS = ["attention", "heads", "masks", "positions", "norms"]
+MOST_BYTES = 150_000
+
+
+def blocks(name: str, *languages: str) -> list[tuple[int, str]]:
+    """Line number and text of a page's blocks."""
+    found = re.finditer(rf"^```(?:{'|'.join(languages)})\n(.*?)^```$", TEXTS[name], re.MULTILINE | re.DOTALL)
+    return [(TEXTS[name][: match.start(1)].count("\n"), match[1]) for match in found]
+
+
+def commands() -> list[tuple[str, str, str]]:
+    """Page, command and what the page says that it prints."""
+    return [
+        (name, command, output)
+        for name in PAGES
+        for _, text in blocks(name, "console", "sh")
+        for command, output in re.findall(r"^\$ (seq2see .*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+    ]
+
+
+TRAININGS = [each for each in commands() if each[1].startswith("seq2see train")]
+SIGHTS = [each for each in commands() if each[1].startswith("seq2see see")]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_code_runs_and_gives_what_the_page_shows(name: str) -> None:
+    namespace: dict[str, object] = {}
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(verbose=False, optionflags=flags)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        for line, code in blocks(name, "python"):
+            if ">>>" not in code:
+                exec(compile("\n" * line + code, PAGES[name], "exec"), namespace)
+                continue
+            test = doctest.DocTestParser().get_doctest(code, namespace, name, str(PAGES[name]), line)
+            said: list[str] = []
+            runner.run(test, out=said.append, clear_globs=False)
+            assert not said, "".join(said)
+            namespace.update(test.globs)
+
+
+def test_every_chapter_shows_code_and_is_in_the_index() -> None:
+    for name in CHAPTERS:
+        assert blocks(name, "python"), name
+    listed = re.findall(r"\]\((\w+)\.md\)", TEXTS["README"])
+    assert listed[: len(CHAPTERS)] == CHAPTERS
+    assert {*listed} == {*PAGES} - {"README"}
+
+
+@pytest.mark.parametrize(("name", "command"), [each[:2] for each in TRAININGS], ids=[each[1] for each in TRAININGS])
+def test_recipes_and_their_overrides_are_real(name: str, command: str) -> None:
+    _, _, recipe, *options = shlex.split(command)
+    Recipe.load(recipe, [value for option, value in pairwise(options) if option == "--set"])
+
+
+@pytest.mark.parametrize(("name", "command", "expected"), SIGHTS, ids=[each[1] for each in SIGHTS])
+def test_what_is_to_see_can_be_seen(
+    name: str,
+    command: str,
+    expected: str,
+    trained: Path,
+    learned: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = shlex.split(command)
+    models = {"--model": str(learned if "positions" in command else trained)}
+    stored = ROOT / arguments[arguments.index("--out") + 1] if "--out" in arguments else None
+    if stored is not None:
+        models["--out"] = str(tmp_path / stored.name)
+    for i, option in enumerate(arguments):
+        if option in models:
+            arguments[i + 1] = models[option]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.err) == (0, "")
+    if expected:
+        assert printed.out == expected
+    if stored is not None:
+        drawn = matplotlib.image.imread(tmp_path / stored.name)
+        if stored.is_relative_to(ROOT / "docs") and "--model" not in arguments:
+            pictured = matplotlib.image.imread(stored)
+            assert pictured.shape == drawn.shape
+            assert abs(pictured - drawn).mean() < 0.01, f"draw it again: {command}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pictures_are_small_and_have_their_command_beside_them(name: str) -> None:
+    for picture in re.findall(r"^!\[[^\]]+\]\((.*?)\)", TEXTS[name], re.MULTILINE):
+        assert (PAGES[name].parent / picture).stat().st_size < MOST_BYTES, picture
+        before = TEXTS[name][: TEXTS[name].index(f"({picture})")]
+        assert before.rstrip().rpartition("```console\n")[2].partition("```")[0].endswith(f" --out docs/{picture}\n")
