@@ -1,0 +1,57 @@
+"""CTranslate2 on the model that `seq2see export` wrote: by its documented call, or with what tuning by hand finds.
+
+documented   translate_batch with the beam and nothing else: one batch, all threads inside it
+tuned        workers, threads and batch size are the fastest of a list; our length penalty
+same-search  the same with the patience and the hypotheses that seq2see asks for, to rank as its own search does
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import ctranslate2
+import sentencepiece
+import worker
+
+SIZES = (("examples", 16), ("examples", 32), ("examples", 64), ("tokens", 512), ("tokens", 1024), ("tokens", 2048))
+END = "</s>"
+
+
+def settings(variant: str, threads: int) -> list[worker.Setting]:
+    if variant == "documented":
+        return [{}]
+    return [
+        {"inter_threads": inter, "intra_threads": intra, "batch_type": kind, "max_batch_size": size}
+        for (inter, intra), (kind, size) in itertools.product({(threads, 1): 0, (1, threads): 0}, SIZES)
+    ]
+
+
+def main() -> None:
+    job = worker.job()
+    variant, beam = job["variant"], job["beam"]
+    more: dict[str, Any] = {} if variant == "documented" else {"length_penalty": job["decode"]["length_penalty"]}
+    if variant == "same-search":
+        more |= {"patience": 2, "num_hypotheses": 2 * beam, "return_scores": True}
+    pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
+    engines: dict[tuple[Any, ...], ctranslate2.Translator] = {}
+
+    def engine(**threads: int) -> ctranslate2.Translator:
+        key = tuple(threads.values())
+        if key not in engines:
+            engines[key] = ctranslate2.Translator(f"{job['data']}/ct2", device="cpu", compute_type="int8", **threads)
+        return engines[key]
+
+    def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
+        tokens = [[*each, END] for each in pieces.encode(list(texts), out_type=str)]
+        threads = {key: value for key, value in setting.items() if key.endswith("threads")}
+        batches = {key: value for key, value in setting.items() if key.endswith(("type", "size"))}
+        found = engine(**threads).translate_batch(tokens, beam_size=beam, **batches, **more)
+        return pieces.decode([each.hypotheses[0] for each in found])
+
+    possible = settings(variant, job["threads"])
+    versions = worker.versions("ctranslate2", "sentencepiece")
+    worker.translation(job, translate, possible, versions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Eole, the successor of OpenNMT-py, by its own data iterator, model and trainer.
+
+A bucket is one batch, so that its batches are everybody's, and a source that comes twice in a batch stays.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import eole.trainer
+import torch
+import worker
+from eole.config.run import TrainConfig
+from eole.inputters.dynamic_iterator import DynamicDatasetIter
+from eole.train_single import main as train
+
+
+class Enough(Exception):
+    """The meter has seen all it needs."""
+
+
+class Measured(eole.trainer.Trainer):
+    """Reads the clock after each step."""
+
+    meter: worker.Meter
+    parameters = 0
+
+    def _train_step(self, batches: list[dict[str, Any]], *given: Any, **named: Any) -> None:
+        super()._train_step(batches, *given, **named)
+        Measured.parameters = sum(p.numel() for p in self.model.parameters())
+        tokens = sum(int((batch["tgt"][:, 1:] != self.train_loss.padding_idx).sum()) for batch in batches)
+        if self.meter.update(tokens):
+            raise Enough
+
+
+def configuration(job: worker.Job) -> dict[str, Any]:
+    size, data = job["model"], Path(job["data"])
+    dropout = [size["dropout"]]
+    return {
+        "src_vocab": str(data / "vocabulary.source"),
+        "tgt_vocab": str(data / "vocabulary.target"),
+        "vocab_size_multiple": 1,
+        "data": {"corpus_1": {"path_src": str(data / "train.source"), "path_tgt": str(data / "train.target")}},
+        "report_every": 1_000_000,
+        "seed": 1,
+        "model": {
+            "architecture": "transformer",
+            "hidden_size": size["width"],
+            "layers": size["layers"],
+            "heads": size["heads"],
+            "transformer_ff": size["feed_forward"],
+            "add_qkvbias": True,
+            "add_ffnbias": True,
+            "embeddings": {
+                "word_vec_size": size["width"],
+                "position_encoding": True,
+                "position_encoding_type": "SinusoidalInterleaved",
+            },
+        },
+        "training": {
+            "world_size": 0,
+            "gpu_ranks": [],
+            "compute_dtype": "fp32",
+            "num_workers": 0,
+            "bucket_size": size["batch_sentences"],
+            "batch_type": "sents",
+            "batch_size": size["batch_sentences"],
+            "accum_count": [size["accumulate"]],
+            "normalization": "tokens",
+            "optim": "adam",
+            "adam_beta2": worker.BETAS[1],
+            "learning_rate": worker.LEARNING_RATE,
+            "max_grad_norm": 1.0,
+            "dropout": dropout,
+            "attention_dropout": dropout,
+            "label_smoothing": size["label_smoothing"],
+            "log_attention_entropy": False,
+            "param_init_method": "xavier_uniform",
+            "train_steps": 1_000_000,
+            "save_checkpoint_steps": 0,
+            "model_path": str(Path(job["scratch"]) / "eole"),
+        },
+    }
+
+
+def main() -> None:
+    job = worker.job()
+    torch.set_num_threads(job["threads"])
+    Measured.meter = worker.Meter(job)
+    eole.trainer.Trainer = Measured
+    DynamicDatasetIter._should_deduplicate = lambda self, text, seen: True
+    with contextlib.suppress(Enough):
+        train(TrainConfig(**configuration(job)), device_id=-1)
+    Measured.meter.report(Measured.parameters, worker.versions("torch", "eole"))
+
+
+if __name__ == "__main__":
+    main()

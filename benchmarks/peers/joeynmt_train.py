@@ -1,0 +1,61 @@
+"""Joey NMT by its own data set, model and training manager; the clock is read where it logs an update."""
+
+from pathlib import Path
+from typing import Any
+
+import joeynmt_setup
+import torch
+import worker
+from joeynmt.config import parse_global_args, set_validation_args
+from joeynmt.prediction import prepare
+from joeynmt.training import TrainManager
+
+
+class Measured(TrainManager):
+    """Ends when the meter has seen enough."""
+
+    meter: worker.Meter
+    seen = 0
+
+    def _log_scores(self, *given: Any, **named: Any) -> None:
+        super()._log_scores(*given, **named)
+        done = self.meter.update(self.stats.total_tokens - self.seen)
+        self.seen = self.stats.total_tokens
+        self.stats.is_max_update |= done
+
+    def _save_checkpoint(self, new_best: bool, score: float) -> None:
+        """Nobody will read it."""
+
+
+def main() -> None:
+    job = worker.job()
+    torch.set_num_threads(job["threads"])
+    data = Path(job["data"])
+    sides = [
+        {"lang": language, "level": "word", "voc_file": str(data / f"vocabulary.{language}")}
+        for language in ("source", "target")
+    ]
+    splits = {"train": str(data / "train"), "dev": str(data / "dev")}
+    configuration = joeynmt_setup.configuration(job, *sides, splits)
+    args = parse_global_args(configuration, rank=0, mode="train")
+    model, train_data, dev_data, _ = prepare(args, rank=0, mode="train")
+    trainer = Measured(
+        rank=0,
+        model=model,
+        model_dir=args.model_dir,
+        device=args.device,
+        n_gpu=args.n_gpu,
+        num_workers=args.num_workers,
+        autocast=args.autocast,
+        seed=args.seed,
+        train_args=args.train,
+        dev_args=set_validation_args(args.test),
+    )
+    trainer.meter = worker.Meter(job)
+    trainer.train_and_validate(train_data=train_data, valid_data=dev_data)
+    parameters = sum(p.numel() for p in model.parameters())
+    trainer.meter.report(parameters, worker.versions("torch", "joeynmt", "sentencepiece"))
+
+
+if __name__ == "__main__":
+    main()

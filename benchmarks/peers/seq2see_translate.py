@@ -1,0 +1,34 @@
+"""seq2see as `seq2see translate` uses it, by torch or, on what `seq2see export` wrote, by CTranslate2."""
+
+from collections.abc import Sequence
+
+import worker
+
+import seq2see
+
+
+def main() -> None:
+    job = worker.job()
+
+    if job["variant"] == "ct2":  # which does without torch
+        from seq2see import ct2
+
+        engine = ct2.load(f"{job['data']}/ct2")
+    else:
+        import torch
+
+        from seq2see.translator import load
+
+        torch.set_num_threads(job["threads"])
+        engine = load(job["model_directory"], "cpu")
+
+    def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
+        return list(engine.translate(texts, beam=job["beam"]))
+
+    library = "ctranslate2" if job["variant"] == "ct2" else "torch"
+    found = worker.versions(library, "sentencepiece") | {"seq2see": seq2see.__version__}
+    worker.translation(job, translate, [{}], found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The systems that are compared: who they are, where they run, and how they are set up."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of a table."""
+
+    name: str  # on the command line and in the raw file
+    label: str  # in a table
+    script: str
+    venv: str | None  # of its requirements; None is the environment that the driver runs in
+    setup: str  # in a word
+    options: dict[str, str] = field(default_factory=dict)  # for its worker
+    tuned: bool = False  # its worker tries settings first
+
+    @property
+    def ours(self) -> bool:
+        return self.venv is None
+
+
+TRAIN = (
+    System("seq2see", "seq2see", "seq2see_train.py", None, "its own training loop"),
+    System(
+        "torch-nn",
+        "torch.nn.Transformer",
+        "torch_nn_train.py",
+        "torch-nn",
+        "pre-norm, causal hint, fused Adam and loss",
+    ),
+    System(
+        "marian",
+        "Hugging Face MarianMTModel",
+        "marian_train.py",
+        "transformers",
+        "native loop, SDPA, fused Adam and loss; post-norm",
+    ),
+    System("joeynmt", "Joey NMT", "joeynmt_train.py", "joeynmt", "its own training manager and data set; pre-norm"),
+    System("eole", "Eole (OpenNMT-py's successor)", "eole_train.py", "eole", "its own trainer and iterator; pre-norm"),
+    System(
+        "annotated",
+        "The Annotated Transformer",
+        "annotated_train.py",
+        "torch-nn",
+        "its own loop; every sentence padded to 72 tokens, as it does",
+    ),
+)
+TRANSLATE = (
+    System("seq2see-ct2", "seq2see, --engine ct2", "seq2see_translate.py", None, "int8", {"variant": "ct2"}),
+    System("seq2see-torch", "seq2see, --engine torch", "seq2see_translate.py", None, "float32", {"variant": "torch"}),
+    System(
+        "huggingface",
+        "Hugging Face generate",
+        "hf_translate.py",
+        "transformers",
+        "float32, sorted, tuned batch size and early stopping",
+        tuned=True,
+    ),
+    System("joeynmt", "Joey NMT", "joeynmt_translate.py", "joeynmt", "float32, sorted, tuned batch size", tuned=True),
+    System(
+        "ctranslate2",
+        "CTranslate2, documented call",
+        "ct2_translate.py",
+        "ctranslate2",
+        "int8, translate_batch(tokens, beam_size)",
+        {"variant": "documented"},
+    ),
+    System(
+        "ctranslate2-tuned",
+        "CTranslate2, tuned by hand",
+        "ct2_translate.py",
+        "ctranslate2",
+        "int8, tuned workers, threads and batch size",
+        {"variant": "tuned"},
+        tuned=True,
+    ),
+    System(
+        "ctranslate2-same-search",
+        "CTranslate2, tuned, our search",
+        "ct2_translate.py",
+        "ctranslate2",
+        "as tuned by hand, with our patience",
+        {"variant": "same-search"},
+        tuned=True,
+    ),
+)
+LEFT_OUT = {
+    "opennmt": (
+        "OpenNMT-py 3.5.1 cannot be installed beside torch 2.13.0 (pip: it depends on torch<2.3 and >=2.1); Eole is "
+        "its successor"
+    ),
+    "annotated": (
+        "The Annotated Transformer is not on PyPI and was not given by --annotated; measured before, on the machine "
+        "that seq2see is developed on: 58 target tokens/s at base, 276 at small"
+    ),
+}
