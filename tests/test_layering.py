@@ -14,22 +14,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 # Each may import from those before it and, being a folder, from itself; the package hands out what stands before it.
-FLOW = ["errors", "config", "files", "text", "hypotheses", "lines", "ct2", "batches", "workers"]
-FLOW += [
-    "layers",
-    "models",
-    "training",
-    "decode",
-    "translator",
-    "analysis",
-    "evaluate",
-    "compare",
-    "run",
-    "options",
-    "see",
-    "demo",
-    "convert",
-]
+FLOW = ["errors", "config", "files", "text", "hypotheses", "lines", "ct2", "batches", "workers", "layers", "models"]
+FLOW += ["training", "decode", "translator", "analysis", "evaluate", "compare", "run", "options"]
 FLOW += ["see", "demo", "convert", "export", "bench", "api", "cli"]
 PLACE = {name: place for place, name in enumerate([*FLOW, "seq2see"])}
 CORE = ["layers/masks", "layers/attention", "layers/positions", "layers/blocks", "models/transformer"]

@@ -65,7 +65,7 @@ def main() -> None:
             lambda epoch: pairs,
             validate,
             Listener(meter),
-            workers := workers_for(pairs, batches, torch.device("cpu")),
+            workers := workers_for(pairs, batches, recipe.train.accumulate, torch.device("cpu")),
         )
         with contextlib.suppress(Enough):
             training.run()

@@ -163,7 +163,7 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
         )
         pairs = [encoded[i] for i in fits]
         batches = plan(pairs, config, epoch=1)
-        workers = workers_for(pairs, batches, device)
+        workers = workers_for(pairs, batches, config.accumulate, device)
         reporter.say(f"padding: {padding_share(pairs, batches):.1%} of the batches · workers: {workers}")
         training = Training(
             model,

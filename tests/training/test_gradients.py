@@ -31,10 +31,10 @@ def filled(network: Transformer, workers: int, key: str = "0") -> tuple[float, i
     return loss, tokens, [weight.grad.clone() for weight in network.parameters() if weight.grad is not None]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_workers_together_give_the_gradient_of_the_mean_loss_per_token(workers: int, tie: str) -> None:
-    """A batch of one sentence leaves all workers but the first without work."""
+    """Up to three share whole batches; four split each, and the batch of one sentence leaves most without work."""
     network = model(tie=tie)
     loss, tokens, found = filled(network, workers)
     batch = collate(PAIRS, [line for lines in BATCHES for line in lines])
@@ -80,7 +80,8 @@ def test_every_worker_has_enough_to_do(threads: int, expected: int, monkeypatch:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     pairs: list[IdPair] = [([4] * 7, [4] * 7)] * 4000
     batches = plan(pairs, TrainConfig(steps=1, batch_tokens=3 * TOKENS_OF_A_WORKER + 64), epoch=1)
-    assert workers_for(pairs, batches, torch.device("cpu")) == expected
-    assert workers_for(pairs, batches, torch.device("meta")) == 1
+    assert workers_for(pairs, batches, 1, torch.device("cpu")) == expected
+    assert workers_for(pairs, batches, 1, torch.device("meta")) == 1
     small = plan(pairs, TrainConfig(steps=1, batch_tokens=8), epoch=1)
-    assert workers_for(pairs, small, torch.device("cpu")) == 1
+    assert workers_for(pairs, small, 1, torch.device("cpu")) == 1
+    assert workers_for(pairs, small, 2, torch.device("cpu")) == min(2, threads)

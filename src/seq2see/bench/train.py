@@ -36,7 +36,7 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
     peak = best_product(device)
     source_tokens = target_tokens = 0
     operations = spent = 0.0
-    workers = workers_for(pairs, plan(pairs, config, epoch=1), device)
+    workers = workers_for(pairs, plan(pairs, config, epoch=1), config.accumulate, device)
     gradients = Gradients(model, config, workers)
     for update, batches in enumerate(_updates(pairs, config)):
         started = time.perf_counter()

@@ -40,13 +40,13 @@ def attend(
     if bias is not None:
         scores = scores + bias
         mask = combine(mask, bias != float("-inf"))
-    if mask is None:
-        weights = scores.softmax(-1)
-    else:
-        # The second fill turns the NaN of a row with nothing to attend to into zeros, in both directions.
-        weights = scores.masked_fill(~mask, float("-inf")).softmax(-1).masked_fill(~mask, 0.0)
-    output = drop(weights, dropout) @ value  # (..., T, Kv)
-    return output, weights if need_weights else None
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    # Weights take the place of scores that no gradient needs: fresh memory costs more than the sums.
+    weights = torch.softmax(scores, -1, out=None if scores.requires_grad else scores)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)  # a row with nothing to attend to is NaN here, zeros from here on
+    return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -105,14 +105,14 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, key: Tensor, value: Tensor, start: int = 0) -> KeysValues:
         """What there is to look at from position `start` on, split into heads; decoding keeps it between steps."""
-        return self._turn(self._split("key", self.key, key), start), self._split("value", self.value, value)
+        return self.turn(self._split("key", self.key, key), start), self._split("value", self.value, value)
 
     def look(
         self, query: Tensor, keys_values: KeysValues, mask: Tensor | None = None, *, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """Attend with `query` (B, T, D) to keys and values that are already projected."""
         start = keys_values[0].shape[2] - query.shape[1]  # of a sequence that looks at itself, the last T positions
-        query = self._turn(self._split("query", self.query, query), start)  # (B, H, T, K)
+        query = self.turn(self._split("query", self.query, query), start)  # (B, H, T, K)
         dropout = self.dropout if self.training else 0.0
         heads, weights = attend(query, *keys_values, mask, score=self.score, dropout=dropout, need_weights=need_weights)
         return self.output(heads.transpose(1, 2).flatten(2)), weights  # (B, T, D)
@@ -121,5 +121,5 @@ class MultiHeadAttention(nn.Module):
         check_sequence(name, x, projection.in_features)
         return torch.unflatten(projection(x), -1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, K)
 
-    def _turn(self, x: Tensor, start: int) -> Tensor:
+    def turn(self, x: Tensor, start: int) -> Tensor:
         return x if self.rotary is None else rotate(x, self.rotary(start, x))  # (B, H, T, K)

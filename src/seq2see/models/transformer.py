@@ -101,7 +101,7 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor, trace: Trace | None = None) -> Memory:
         """Source ids (B, S) → memory."""
         mask = padding_mask(source, PAD)
-        x = self._embed(self.source_embedding, self.source_positions, source, 0)
+        x = self.embed(self.source_embedding, self.source_positions, source)
         for i, layer in enumerate(self.encoder):
             x = layer(x, mask, None if trace is None else trace.at(f"encoder.{i}"))
         return Memory(self.encoder_norm(x), mask)
@@ -115,7 +115,7 @@ class Transformer(nn.Module):
     def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
         """The next target ids (B, T ≥ 1) → logits (B, T, V) and the state after them."""
         seen, new = state.past[0][0].shape[2], ids.shape[1]
-        x = self._embed(self.target_embedding, self.target_positions, ids, seen)
+        x = self.embed(self.target_embedding, self.target_positions, ids, seen)
         mask = causal_mask(new, seen + new, ids.device)
         past: list[KeysValues] = []
         for i, layer in enumerate(self.decoder):
@@ -124,7 +124,7 @@ class Transformer(nn.Module):
             past.append(grown)
         return self.output(self.decoder_norm(x)), State(state.memory, state.memory_mask, past)  # (B, T, V)
 
-    def _embed(self, embedding: nn.Module, positions: Any, ids: Tensor, start: int) -> Tensor:
+    def embed(self, embedding: nn.Module, positions: Any, ids: Tensor, start: int = 0) -> Tensor:
         x = embedding(ids) * self.width**0.5  # (B, T, D), section 3.4
         if positions is not None:
             x = x + positions(start, x)

@@ -11,6 +11,7 @@ from seq2see.batches import IdPair, collate
 from seq2see.config import TrainConfig
 from seq2see.layers.dropout import seeded
 from seq2see.training.loss import smoothed_loss
+from seq2see.training.packed import logits_and_targets
 from seq2see.workers import share_out
 
 TOKENS_OF_A_WORKER = 256  # on the target side of a batch; with fewer, products get too small to be fast
@@ -34,8 +35,7 @@ class Gradients:
     def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
         """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
         tokens = sum(len(pairs[line][1]) + 1 for lines in batches for line in lines)  # </s> counts
-        # Neighbours are alike in length, so that every other sentence is half of the work.
-        shares = [[lines[worker :: self.workers] for lines in batches] for worker in range(self.workers)]
+        shares = _shares(pairs, batches, self.workers)
 
         def work(worker: int) -> tuple[float, list[Tensor]]:
             return self._share(pairs, shares[worker], tokens, f"{key}/{worker}")
@@ -58,18 +58,33 @@ class Gradients:
             for lines in batches:
                 if lines:
                     batch = collate(pairs, lines).to(self.device)
-                    logits = self.model(batch)
-                    loss = smoothed_loss(logits, batch.target_out, self.config.label_smoothing, self.config.smoothing)
+                    logits, targets = logits_and_targets(self.model, batch)
+                    loss = smoothed_loss(logits, targets, self.config.label_smoothing, self.config.smoothing)
                     gradients = _sum(gradients, torch.autograd.grad(loss / tokens, self.weights))
                     total += loss.item()
         return total, gradients
 
 
-def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], device: torch.device) -> int:
-    """As many as there are threads, if each gets enough of a batch; on a GPU one."""
+def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], accumulate: int, device: torch.device) -> int:
+    """As many as there are threads, if each gets a batch of an update or enough of one; on a GPU one."""
     tokens = sum(len(target) + 1 for _, target in pairs) / len(plan)
-    enough = int(tokens / TOKENS_OF_A_WORKER)
+    enough = max(accumulate, int(tokens / TOKENS_OF_A_WORKER))
     return max(1, min(torch.get_num_threads(), enough)) if device.type == "cpu" else 1
+
+
+def _shares(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], workers: int) -> list[list[Sequence[int]]]:
+    """The batches of each worker, about as much work for one as for another."""
+    if len(batches) < workers:
+        # Neighbours are alike in length, so that every other sentence is half of the work.
+        return [[lines[worker::workers] for lines in batches] for worker in range(workers)]
+
+    def work(lines: Sequence[int]) -> int:
+        return len(lines) * sum(max(len(pairs[line][side]) for line in lines) for side in (0, 1))
+
+    shares: list[list[Sequence[int]]] = [[] for _ in range(workers)]
+    for lines in sorted(batches, key=work, reverse=True):
+        min(shares, key=lambda share: sum(map(work, share))).append(lines)
+    return shares
 
 
 def _sum(left: Sequence[Tensor], right: Sequence[Tensor]) -> list[Tensor]:
