@@ -241,9 +241,62 @@ def samples() -> str:
     return "```text\n" + "\n".join(lines).strip() + f"\n```\n\n{picture}"
 
 
+def score_functions() -> str:
+    """Every score function trained alike on the embedded corpus."""
+    if not there("scores"):
+        return NOT_YET
+    found = raw("scores")
+    scaled = next(row["bleu"] for row in found["rows"] if row["score"] == "scaled_dot")
+    rows = [
+        (
+            f"`{row['score']}`",
+            f"{row['bleu']:.2f}",
+            f"{row['bleu'] - scaled:+.2f}",
+            f"{row['accuracy']:.1%}",
+            f"{row['parameters']:,}",
+            f"{row['seconds'] / 60:.1f}",
+        )
+        for row in found["rows"]
+    ]
+    head = ("`model.score`", "BLEU", "against `scaled_dot`", "exact matches", "parameters", "minutes")
+    threads = found["machine"]["threads"]
+    note = f"{found['steps']:,} updates, one seed, {threads} thread(s); {found['rows'][0]['signature']}"
+    return table(head, *rows) + f"\n\n{note}"
+
+
+def attention_cost() -> str:
+    """`attend` beside torch's kernel, and what additive scores hold."""
+    if not (there("attention") and there("attention_memory")):
+        return NOT_YET
+    found, memory = raw("attention"), raw("attention_memory")
+    rows = [
+        (
+            f"{row['length']}",
+            "yes" if row["weights"] else "no",
+            row["pass"],
+            f"{row['attend_ms']:.2f}",
+            f"{row['torch_ms']:.2f}",
+            f"{row['ratio']:.2f}",
+        )
+        for row in found["rows"]
+    ]
+    machine, worst = found["machine"], memory["rows"][-1]
+    note = (
+        f"{found['batch']} sentences, {found['heads']} heads of {found['size']}, medians of {found['pairs']} "
+        f"alternating pairs; {machine['processor']}, {machine['threads']} threads, torch {found['versions']['torch']}"
+    )
+    additive = (
+        f"Additive scores of {memory['batch']} sentences of {worst['length']} tokens and size {memory['size']} take "
+        f"{worst['training_mb']:,.0f} MB forward and backward; all pairs at once are {worst['at_once_mb']:,.0f} MB."
+    )
+    head = ("length", "weights returned", "pass", "`attend`, ms", "torch's kernel, ms", "ratio")
+    return table(head, *rows) + f"\n\n{note}\n\n{additive}"
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"results": lambda: results("en")},
     "README.zh-CN.md": {"results": lambda: results("zh")},
+    "docs/attention.md": {"score functions": score_functions, "attention cost": attention_cost},
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
     "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
 }
