@@ -49,7 +49,11 @@ def test_a_model_of_another_kind_is_asked_itself() -> None:
     assert torch.equal(logits, everything[batch.target_out != PAD])
 
 
-def test_packing_and_unpacking_are_inverse() -> None:
+def test_splitting_into_heads_and_joining_them_are_inverse() -> None:
     ids = torch.tensor([[4, 5, PAD], [6, PAD, PAD]])
-    places, x = Places(ids), torch.randn(2, 3, 5)
-    torch.testing.assert_close(places.unpack(places.pack(x)), x * (ids != PAD)[..., None])
+    places, x = Places(ids, heads=2), torch.randn(3, 8)
+    heads = places.split(x)
+    assert heads.shape == (2, 2, 3, 4)
+    assert torch.equal(heads[0, 1, 1], x[1, 4:])
+    assert not heads[1, :, 1:].any()
+    assert torch.equal(places.join(heads), x)

@@ -4,6 +4,7 @@ Only attention needs the sentences side by side; all else acts on one position a
 alone. A test holds the logits and their gradients to those of `model(batch)`.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -29,37 +30,49 @@ class _Pick(torch.autograd.Function):
         return _spread(gradients[0], context.rows, context.count), None
 
 
+def _pick(x: Tensor, rows: Tensor) -> Tensor:
+    return _Pick.apply(x, rows)  # type: ignore[no-untyped-call, no-any-return]
+
+
 def _spread(x: Tensor, rows: Tensor, count: int) -> Tensor:
-    return x.new_zeros(count, *x.shape[1:]).index_copy(0, rows, x)
+    """The rows of x at their places among `count`, zeros between them."""
+    return x.new_zeros(count, x.shape[1]).index_copy_(0, rows, x)
 
 
 class Places:
-    """Where the real tokens of padded ids (B, T) are."""
+    """Where the N real tokens of padded ids (B, T) are, and where their parts are once each of `heads` has its own."""
 
-    def __init__(self, ids: Tensor) -> None:
-        self.shape, self.real = ids.shape, (ids != PAD).flatten().nonzero()[:, 0]
-        self.no_padding = len(self.real) == ids.numel()
+    def __init__(self, ids: Tensor, heads: int) -> None:
+        self.shape = (len(ids), heads, ids.shape[1])  # (B, H, T)
+        self.real = (ids != PAD).flatten().nonzero()[:, 0]
+        sentence, place = self.real // ids.shape[1], self.real % ids.shape[1]
+        first = sentence * heads * ids.shape[1] + place  # of a token in (B, H, T), seen by the first head
+        self.parts = (first[:, None] + torch.arange(heads, device=ids.device) * ids.shape[1]).flatten()
 
     def pack(self, x: Tensor) -> Tensor:
         """(B, T, D) → (N, D), one real token after the other."""
-        rows = x.flatten(0, 1)
-        return rows if self.no_padding else _Pick.apply(rows, self.real)  # type: ignore[no-untyped-call]
+        return _pick(x.flatten(0, 1), self.real)
 
-    def unpack(self, x: Tensor) -> Tensor:
-        """(N, D) → (B, T, D), zero at padding."""
-        rows = x if self.no_padding else _spread(x, self.real, self.shape.numel())
-        return torch.unflatten(rows, 0, self.shape)
+    def split(self, x: Tensor) -> Tensor:
+        """(N, H × K) → (B, H, T, K), zero at padding: one copy for what is else two."""
+        parts = torch.unflatten(x, 1, (self.shape[1], -1)).flatten(0, 1)  # (N × H, K)
+        return torch.unflatten(_spread(parts, self.parts, math.prod(self.shape)), 0, self.shape)
+
+    def join(self, x: Tensor) -> Tensor:
+        """(B, H, T, K) → (N, H × K), without padding."""
+        return torch.unflatten(_pick(x.flatten(0, 2), self.parts), 0, (-1, self.shape[1])).flatten(1)
 
 
 def logits_and_targets(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """The logits (N, V) at the N real target tokens, and these tokens."""
-    target = Places(batch.target_out)
+    heads = model.encoder[0].self_attention.heads if isinstance(model, Transformer) else 1
+    target = Places(batch.target_out, heads)
     logits = _logits(model, batch, target) if isinstance(model, Transformer) else target.pack(model(batch))
     return logits, batch.target_out.flatten().index_select(0, target.real)
 
 
 def _logits(model: Transformer, batch: Batch, target: Places) -> Tensor:
-    source, mask = Places(batch.source), padding_mask(batch.source, PAD)
+    source, mask = Places(batch.source, target.shape[1]), padding_mask(batch.source, PAD)
     x = source.pack(model.embed(model.source_embedding, model.source_positions, batch.source))
     for layer in model.encoder:
         y = layer.self_residual.before(x)
@@ -67,7 +80,7 @@ def _logits(model: Transformer, batch: Batch, target: Places) -> Tensor:
         x = layer.feed_forward_residual.after(x, layer.feed_forward(layer.feed_forward_residual.before(x)))
     memory = model.encoder_norm(x)
     x = target.pack(model.embed(model.target_embedding, model.target_positions, batch.target_in))
-    causal = causal_mask(target.shape[1], device=x.device)
+    causal = causal_mask(target.shape[2], device=x.device)
     for layer in model.decoder:
         y = layer.self_residual.before(x)
         x = layer.self_residual.after(x, _look(layer.self_attention, y, target, y, target, causal))
@@ -82,12 +95,8 @@ def _look(
 ) -> Tensor:
     """What `attention(x, memory, memory, mask)` gives, for packed x and memory."""
 
-    def heads(projection: nn.Linear, tokens: Tensor, where: Places) -> Tensor:
-        projected = where.unpack(projection(tokens))  # (B, T, H × K)
-        return torch.unflatten(projected, -1, (attention.heads, -1)).transpose(1, 2)  # (B, H, T, K)
-
-    query = attention.turn(heads(attention.query, x, places), 0)
-    key, value = attention.turn(heads(attention.key, memory, there), 0), heads(attention.value, memory, there)
+    query = attention.turn(places.split(attention.query(x)), 0)  # (B, H, T, K)
+    key, value = attention.turn(there.split(attention.key(memory)), 0), there.split(attention.value(memory))
     dropout = attention.dropout if attention.training else 0.0
     found, _ = attend(query, key, value, mask, score=attention.score, dropout=dropout, need_weights=False)
-    return attention.output(places.pack(found.transpose(1, 2).flatten(2)))  # type: ignore[no-any-return]
+    return attention.output(places.join(found))  # type: ignore[no-any-return]
