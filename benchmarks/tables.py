@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from seq2see.config import Recipe
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 NOT_RUN = "not run here"
@@ -127,12 +129,11 @@ def direction(card: Any) -> str:
 
 
 def command(card: Any) -> str:
-    data, train = card["recipe"]["data"], card["recipe"]["train"]
-    languages = [f"--set data.{side}={data[side]}" for side in ("source", "target") if data[side] != DEFAULT[side]]
-    return " ".join(["seq2see train multi30k", *languages, f"--minutes {train['minutes']:g}"])
-
-
-DEFAULT = {"source": "de", "target": "en"}
+    data, minutes = card["recipe"]["data"], card["recipe"]["train"]["minutes"]
+    name = "multi30k" if data["source"] == "de" else "multi30k-en-de"
+    usual = Recipe.load(name).data.target
+    target = [f"--set data.target={data['target']}"] if data["target"] != usual else []
+    return " ".join([f"seq2see train {name}", *target, f"--minutes {minutes:g}"])
 
 
 def multi30k() -> str:
@@ -156,6 +157,10 @@ def multi30k() -> str:
     return table(head, *rows) + f"\n\n{signed(cards('multi30k-*')[0])}"
 
 
+# Score cards of a recipe that has another name there, or several seeds.
+CARDS = {"captions": "demo", "multi30k": "multi30k-de-en-60min-*", "multi30k-en-de": "multi30k-en-de-60min-*"}
+
+
 def recipes() -> str:
     """One line for every recipe that is shipped."""
     rows = []
@@ -164,7 +169,7 @@ def recipes() -> str:
         if name == "multi30k-annotated":
             found = [raw("reproduction")["scorecard"]] if finished() else []
         else:
-            found = cards({"captions": "demo", "multi30k": "multi30k-de-en-60min-*"}.get(name, name))
+            found = cards(CARDS.get(name, name))
         for card in found:
             for test, scores in card["tests"].items():
                 minutes = card["training"]["seconds"] / 60
