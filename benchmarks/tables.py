@@ -5,6 +5,7 @@ A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; nothing in there is
 
 import json
 import re
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,10 +163,12 @@ CARDS = {"captions": "demo", "multi30k": "multi30k-de-en-60min-*", "multi30k-en-
 
 
 def recipes() -> str:
-    """One line for every recipe that is shipped."""
+    """One line for every recipe that is shipped and translates."""
     rows = []
     for path in sorted((ROOT / "recipes").glob("*.toml")):
         name = path.stem
+        if Recipe.load(path).task != "translate":
+            continue
         if name == "multi30k-annotated":
             found = [raw("reproduction")["scorecard"]] if finished() else []
         else:
@@ -302,6 +305,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"results": lambda: results("en")},
     "README.zh-CN.md": {"results": lambda: results("zh")},
     "docs/attention.md": {"score functions": score_functions, "attention cost": attention_cost},
+    "docs/cost.md": {"complexity": lambda: runpy.run_path(str(HERE / "complexity_table.py"))["complexity"](table)},
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
     "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
 }

@@ -119,11 +119,46 @@ def test_one_line_names_file_key_value_and_rule(tmp_path: Path, override: str, s
         (["tokenizer.joint=false", "model.tie=all"], "model.tie 'all' needs one vocabulary"),
         (["tokenizer.kind=words", "model.tie=all"], "model.tie 'all' needs one vocabulary"),
         (["data.corpus=multi30k", "data.val=v.tsv"], "data.corpus 'multi30k' brings its own val and test"),
+        (["model.kind=lstm", "model.width=9"], "model.width (9) must be even: half of it reads the source from each"),
+        (["model.kind=conv", "model.width=9"], "model.width (9) must be even for sinusoidal positions"),
+        (["model.kind=conv", "model.positions=rotary"], "model.positions 'rotary' is for self-attention, which"),
+        (["model.kind=gru", "model.attend=false", "model.score=dot"], "model.score is for attention, and model.attend"),
+        (
+            ["model.kind=conv", "model.positions=learned", "data.max_length=256"],
+            "model.max_positions (256) must be more than data.max_length (256): </s> has a position, too",
+        ),
     ],
 )
 def test_impossible_combinations(tmp_path: Path, overrides: list[str], says: str) -> None:
     path = write(tmp_path)
     assert refusal(path, *overrides).startswith(f"{path}: {says}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "user"),
+    [
+        ("lstm", "norm=pre", "transformer"),
+        ("rnn", "heads=4", "transformer"),
+        ("gru", "positions=sinusoidal", "conv"),
+        ("gru", "kernel=3", "conv"),
+        ("conv", "feed_forward=8", "transformer"),
+        ("conv", "attend=true", "gru"),
+        ("conv", "embedding_init=normal", "transformer"),
+        ("transformer", "attend=true", "lstm"),
+        ("transformer", "kernel=3", "conv"),
+    ],
+)
+def test_a_key_that_this_kind_of_model_does_not_use(tmp_path: Path, kind: str, setting: str, user: str) -> None:
+    path, key = write(tmp_path), setting.partition("=")[0]
+    said = refusal(path, f"model.kind={kind}", f"model.{setting}")
+    assert re.fullmatch(f"{path}: model.{key} is for model.kind .*'{user}'.*, not for {kind!r}", said)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "conv"])
+def test_keys_that_were_not_set_are_no_hindrance(tmp_path: Path, kind: str) -> None:
+    recipe = Recipe.load(write(tmp_path), [f"model.kind={kind}", "model.width=6"])  # 4 heads do not divide it
+    recipe.save(tmp_path / "saved.toml")
+    assert Recipe.load(tmp_path / "saved.toml") == recipe
 
 
 @pytest.mark.parametrize(

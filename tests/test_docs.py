@@ -17,7 +17,7 @@ from seq2see.config import Recipe
 ROOT = Path(__file__).parents[1]
 PAGES = {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
-CHAPTERS = ["attention", "heads", "masks", "positions", "norms"]
+CHAPTERS = ["attention", "heads", "masks", "positions", "norms", "cost", "before", "after"]
 MOST_BYTES = 150_000
 
 

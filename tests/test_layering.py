@@ -15,7 +15,8 @@ ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 # Each may import from those before it and, being a folder, from itself; the package hands out what stands before it.
 FLOW = ["errors", "config", "files", "text", "hypotheses", "lines", "ct2", "batches", "workers", "layers", "models"]
-FLOW += ["training", "decode", "translator", "analysis", "evaluate", "compare", "run", "options"]
+FLOW += ["training", "decode", "sampling", "translator", "language", "tasks", "pretrained", "analysis", "evaluate"]
+FLOW += ["compare", "run", "options", "language_commands"]
 FLOW += ["see", "demo", "convert", "export", "bench", "api", "cli"]
 PLACE = {name: place for place, name in enumerate([*FLOW, "seq2see"])}
 CORE = ["layers/masks", "layers/attention", "layers/positions", "layers/blocks", "models/transformer"]

@@ -12,7 +12,7 @@ from seq2see import evaluate
 from seq2see.batches import collate, padding_share, plan
 from seq2see.config import Recipe
 from seq2see.export import export
-from seq2see.run import encode, fitting
+from seq2see.tasks import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.text.vocab import SPECIALS
 from seq2see.translator import Translator, load
@@ -39,7 +39,7 @@ def training(folder: Path) -> dict[str, Any]:
     pair, _ = tokenizers.cached(
         recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs, folder / "tokenizer"
     )
-    encoded = encode(pair, corpus.train)
+    encoded = encode(recipe, pair, corpus.train)
     pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
     batches = plan(pairs, recipe.train, epoch=1)
     accumulate, sentences = recipe.train.accumulate, recipe.train.batch_sentences

@@ -1,7 +1,7 @@
 """Batches: pairs of about equal length together, padded little, shuffled anew each epoch."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +12,7 @@ from seq2see.text.vocab import BEGIN, END, PAD
 
 Ids = list[int]
 IdPair = tuple[Ids, Ids]
+Collate = Callable[[Sequence[IdPair], Sequence[int]], "Batch"]
 
 MOST_PADDING = 0.05  # of a batch that is at least half full
 
@@ -51,6 +52,12 @@ def collate(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
         target_out=pad([[*pairs[line][1], END] for line in lines]),
         lines=list(lines),
     )
+
+
+def collate_answers(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
+    """A batch of which the source is read and the target is what to say of it: not shifted, PAD where nothing is."""
+    answers = pad([pairs[line][1] for line in lines])
+    return Batch(pad([[*pairs[line][0], END] for line in lines]), answers, answers, list(lines))
 
 
 def by_tokens(pairs: Sequence[IdPair], tokens: int, seed: int, epoch: int) -> list[list[int]]:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from seq2see.bench import commands as bench
 from seq2see.errors import InputError, WorkError
+from seq2see.language_commands import classify, fill, generate
 from seq2see.options import Beam, Data, Device, Json, Model, Set, read_texts, show
 from seq2see.see import commands as see
 
@@ -52,6 +53,7 @@ def train(
     out: Annotated[Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Budget instead of the recipe's: train.minutes.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")] = False,
+    init: Annotated[Path | None, typer.Option(help="Begin with the weights that fit of this model directory.")] = None,
     overrides: Set = None,
     device: Device = "auto",
 ) -> None:
@@ -59,7 +61,8 @@ def train(
     from seq2see.run import train
 
     budget = [] if minutes is None else [f"train.minutes={minutes}"]
-    train(recipe, data=data, out=out, overrides=[*(overrides or []), *budget], resume=resume, device=device)
+    settings = [*(overrides or []), *budget]
+    train(recipe, data=data, out=out, overrides=settings, resume=resume, init=init, device=device)
 
 
 @app.command()
@@ -210,6 +213,10 @@ def export(
     sources, references = read_texts(source, reference)
     found = export(model, out, quantization=quantization, sources=sources, references=references)
     show(found, lines(found), as_json)
+
+
+for command in (generate, fill, classify):
+    app.command()(command)
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ import difflib
 import math
 import os
 import tomllib
-import typing
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -26,6 +25,18 @@ RIVALS = (
     ("data.corpus", "data.train"),
 )
 
+# The keys of [model] that not every kind uses, and the kinds that do.
+RECURRENT = ("rnn", "lstm", "gru")
+BLOCKS = ("transformer", "prefix")
+USED_BY = {
+    **dict.fromkeys(("heads", "feed_forward", "norm", "attention_width", "attention_bias"), BLOCKS),
+    **dict.fromkeys(("positions", "max_positions"), (*BLOCKS, "conv")),
+    "embedding_init": BLOCKS,
+    "decoder_layers": ("transformer", *RECURRENT, "conv"),  # prefix: one stack of encoder_layers
+    "attend": RECURRENT,
+    "kernel": ("conv",),
+}
+
 
 class Section(BaseModel):
     """A table of the recipe: typed, frozen, and closed to unknown keys."""
@@ -46,6 +57,7 @@ class DataConfig(Section):
     hold_out: Whole = 1000  # pairs kept from training for val, and again for test, where those are not given
     limit: Count | None = None  # train on the first so many pairs only; captions: as many, of millions
     max_length: Count = 128  # tokens on a side; longer pairs are left out of training and reported
+    labels: Literal["language", "number"] | None = None  # to classify: which side, or the number of a caption's subject
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -91,7 +103,7 @@ class TokenizerConfig(Section):
 class ModelConfig(Section):
     """The network, in the paper's words (section 3, table 3)."""
 
-    kind: Literal["transformer"] = "transformer"
+    kind: Literal["transformer", "rnn", "lstm", "gru", "conv", "prefix"] = "transformer"
     width: Count = 256  # d_model
     heads: Count = 4  # h; each looks through attention_width / heads numbers
     encoder_layers: Count = 3  # N
@@ -107,11 +119,32 @@ class ModelConfig(Section):
     max_positions: Count = 256  # how many are learned; with the other kinds a sentence may have any length
     embedding_init: Literal["normal", "xavier"] = "normal"  # normal: standard deviation width^-0.5
     tie: Literal["all", "target", "none"] | None = None  # share embeddings; by default all with one vocabulary
+    attend: bool = True  # rnn, lstm, gru: look at all states of the encoder; false: the last one is all there is
+    kernel: Count = 3  # conv: words that a layer sees at once
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        for key, kinds in USED_BY.items():
+            if key in self.model_fields_set and self.kind not in kinds:
+                known = " or ".join(map(repr, kinds))
+                raise ValueError(f"model.{key} is for model.kind {known}, not for {self.kind!r}")
+        for key in ("score", "attention_dropout"):
+            if key in self.model_fields_set and not self.attend:
+                raise ValueError(f"model.{key} is for attention, and model.attend is false")
+        return self
 
     @model_validator(mode="after")
     def _divisible(self) -> Self:
+        if self.kind in RECURRENT and self.width % 2:
+            raise ValueError(f"model.width ({self.width}) must be even: half of it reads the source from each end")
+        if self.kind == "conv" and self.positions == "rotary":
+            raise ValueError("model.positions 'rotary' is for self-attention, which model.kind 'conv' has not")
+        if self.kind == "prefix" and self.positions == "rotary":
+            raise ValueError(
+                "model.positions 'rotary' is for one sequence; of model.kind 'prefix' both sides begin at 0"
+            )
         name = "width" if self.attention_width is None else "attention_width"
-        if getattr(self, name) % self.heads:
+        if self.kind in BLOCKS and getattr(self, name) % self.heads:
             raise ValueError(f"model.{name} ({getattr(self, name)}) must be divisible by model.heads ({self.heads})")
         if self.positions == "rotary" and self.head_size % 2:
             raise ValueError(f"model.{name} / model.heads ({self.head_size}) must be even for rotary positions")
@@ -193,6 +226,7 @@ class DecodeConfig(Section):
 class Recipe(Section):
     """One run: data → tokenizer → model → train → decode."""
 
+    task: Literal["translate", "language", "masked", "classify"] = "translate"  # all but the first read data.target
     data: DataConfig
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig = ModelConfig()
@@ -209,6 +243,22 @@ class Recipe(Section):
                     f"model.max_positions ({self.model.max_positions}) must be more than {key} ({length}): "
                     "</s> has a position, too"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _of_one_side(self) -> Self:
+        if (self.task == "classify") != (self.data.labels is not None):
+            raise ValueError("data.labels says what task 'classify' learns: both, or neither")
+        if self.data.labels == "number" and self.data.corpus != "captions":
+            raise ValueError("data.labels 'number' is known of data.corpus 'captions' alone")
+        if self.data.labels == "language" and not self.one_vocabulary:
+            raise ValueError("data.labels 'language' needs one vocabulary: tokenizer.joint = true and subwords")
+        if self.task != "translate":
+            if self.model.kind != "transformer" or "decoder_layers" in self.model.model_fields_set:
+                keys = "leave model.kind and model.decoder_layers out"
+                raise ValueError(f"task {self.task!r} is one stack of model.encoder_layers; {keys}")
+            if self.train.choose == "bleu":
+                raise ValueError(f"train.choose 'bleu' is for task 'translate'; {self.task!r} is chosen by its loss")
         return self
 
     @property
@@ -234,6 +284,8 @@ class Recipe(Section):
         """Write what was set (derived values stay derived) so that `load` gives this recipe again."""
         sections = self.model_dump(exclude_unset=True, exclude_none=True)
         lines: list[str] = []
+        if "task" in sections:  # what belongs to no table stands before the first
+            lines += [f"task = {_toml(sections.pop('task'))}", ""]
         for name, section in sections.items():
             lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in section.items()), ""]
         path.write_text("\n".join(lines), encoding="utf-8")
@@ -305,7 +357,7 @@ def _known_keys() -> list[str]:
     return [
         name
         for section, field in Recipe.model_fields.items()
-        for name in (section, *(f"{section}.{key}" for key in typing.cast(Any, field.annotation).model_fields))
+        for name in (section, *(f"{section}.{key}" for key in getattr(field.annotation, "model_fields", ())))
     ]
 
 

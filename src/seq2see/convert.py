@@ -31,7 +31,8 @@ def refuse(recipe: Recipe, tokenizers: Tokenizers) -> None:
     """Name what a recipe says and CTranslate2 cannot do just so."""
     for key, known in KNOWN.items():
         if (value := getattr(recipe.model, key)) not in known:
-            raise InputError(f"model.{key} = {value!r} cannot be exported to CTranslate2; only {', '.join(known)} can")
+            only = f"only {', '.join(known)} can" + (": it has no layers for the others" if key == "kind" else "")
+            raise InputError(f"model.{key} = {value!r} cannot be exported to CTranslate2; {only}")
     if recipe.model.attention_width not in (None, recipe.model.width):
         raise InputError(
             f"model.attention_width = {recipe.model.attention_width} cannot be exported to CTranslate2: "

@@ -22,6 +22,7 @@ def demo(out: Path, minutes: float | None, device: str, console: Console) -> Non
     recipe = Recipe.load("captions", [] if minutes is None else [f"train.minutes={minutes}"])
     finished = (out / "scorecard.json").exists()
     translator = train(recipe, out=out, resume=True, device=device, console=console)
+    assert isinstance(translator, Translator)  # the recipe is one of translation
     if finished:
         for name, scores in json.loads((out / "scorecard.json").read_text(encoding="utf-8"))["tests"].items():
             console.print(f"{name}: BLEU {scores['bleu']:.2f} ({scores['signature']})", highlight=False)

@@ -3,10 +3,10 @@
 import json
 import math
 import os
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -14,26 +14,25 @@ from rich.console import Console
 from rich.markup import escape
 from torch import nn
 
-from seq2see import evaluate
-from seq2see.batches import IdPair, by_tokens, collate, padding_share, plan
+from seq2see import evaluate, tasks
+from seq2see.batches import padding_share, plan
 from seq2see.config import Recipe
 from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
 from seq2see.files import write_atomically, write_text
 from seq2see.hypotheses import Search
+from seq2see.language import LanguageModel
 from seq2see.models.build import build
+from seq2see.pretrained import Pretrained, take_over
 from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Corpus, Parallel
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import PAD
 from seq2see.training import checkpoint
 from seq2see.training.gradients import workers_for
 from seq2see.training.loop import Training, Validation
-from seq2see.training.loss import smoothed_loss
 from seq2see.training.report import Reporter
-from seq2see.translator import Translator, load, pick_device
+from seq2see.translator import Translator, opened, pick_device
 
-VALIDATION_TOKENS = 4096
 BUDGET = {"train.steps", "train.epochs", "train.minutes"}  # what may change when a run goes on
 
 
@@ -44,10 +43,14 @@ def train(
     out: str | Path | None = None,
     overrides: Iterable[str] = (),
     resume: bool = False,
+    init: str | Path | None = None,
     device: str = "auto",
     console: Console | None = None,
-) -> Translator:
-    """Train what a recipe says into `out`, score it on its test sets, and return the translator."""
+) -> Translator | LanguageModel:
+    """Train what a recipe says into `out`, score it on its test sets, and return the model.
+
+    It begins with fresh weights, or as far as they fit with those of the model directory `init`.
+    """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     if isinstance(recipe, Recipe) and list(overrides):
         raise InputError("overrides go with a recipe's file or name, not with a Recipe")
@@ -58,16 +61,34 @@ def train(
         raise InputError("say where to train to: out is missing")
     folder, where = Path(out), pick_device(device)
     _enter(folder, recipe, resume)
+    origin = _origin(folder, None if init is None else Path(init))
     if (folder / "scorecard.json").exists():
         console.print(f"{folder}: this run is finished", highlight=False, markup=False)
-        return load(folder, device)
+        return _finished(folder, recipe, where)
     corpus = corpora.load(recipe.data, None if data is None else Path(data))
     _same_text(folder, corpus)
     if not (folder / "model.safetensors").exists():
-        _train(recipe, corpus, folder, where, console)
-    translator = load(folder, device)
-    write_scorecard(translator, corpus, folder, console)
-    return translator
+        _train(recipe, corpus, folder, origin, where, console)
+    model = _finished(folder, recipe, where)
+    write_scorecard(model, corpus, folder, console)
+    return model
+
+
+def _finished(folder: Path, recipe: Recipe, device: torch.device) -> Translator | LanguageModel:
+    kind = Translator if recipe.task == "translate" else LanguageModel
+    return kind(*opened(folder, recipe.task), device)
+
+
+def _origin(folder: Path, given: Path | None) -> Path | None:
+    """The model directory that a run begins with: the one it was begun with, if it goes on."""
+    path = folder / "checkpoints" / "init.json"
+    try:
+        begun = Path(json.loads(path.read_bytes())["model"]) if path.exists() else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: does not name a model: {error!r}") from None
+    if given is not None and path.parent.exists() and begun != given.resolve():
+        raise InputError(f"{folder}: was begun with {begun or 'fresh weights'} and cannot go on with --init {given}")
+    return begun if given is None else given.resolve()
 
 
 def _enter(folder: Path, recipe: Recipe, resume: bool) -> None:
@@ -87,12 +108,14 @@ def _make(folder: Path) -> None:
         raise InputError(f"{folder}: cannot write the run here: Permission denied")
 
 
-def _claim(folder: Path, recipe: Recipe, corpus: Corpus) -> None:
+def _claim(folder: Path, recipe: Recipe, corpus: Corpus, origin: Path | None) -> None:
     """Write what makes the directory ours, once nothing in the call is found wrong."""
     try:
         write_atomically(folder / "recipe.toml", recipe.save)
         (folder / "checkpoints").mkdir(exist_ok=True)
         write_text(folder / "checkpoints" / "corpus.json", json.dumps(_sums(corpus)) + "\n")
+        if origin is not None:
+            write_text(folder / "checkpoints" / "init.json", json.dumps({"model": str(origin)}) + "\n")
     except OSError as error:
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
 
@@ -117,6 +140,8 @@ def _same_but_budget(folder: Path, recipe: Recipe) -> None:
     if not (folder / "recipe.toml").exists():
         raise InputError(f"{folder}: has no recipe.toml, so it cannot be resumed")
     before, now = Recipe.load(folder / "recipe.toml").model_dump(), recipe.model_dump()
+    if before["task"] != now["task"]:
+        raise InputError(f"{folder}: was begun with task = {before['task']!r} and cannot go on with {now['task']!r}")
     for section in ("data", "tokenizer", "model", "train"):
         for key, value in now[section].items():
             name = f"{section}.{key}"
@@ -126,42 +151,46 @@ def _same_but_budget(folder: Path, recipe: Recipe) -> None:
                 )
 
 
-def encode(pair: Tokenizers, parallel: Parallel) -> list[IdPair]:
-    """Text pairs → id pairs."""
-    return [(pair.source.encode(source), pair.target.encode(target)) for source, target in parallel.pairs]
+def _tokenizers(recipe: Recipe, corpus: Corpus, folder: Path, other: Pretrained | None) -> tuple[Tokenizers, str]:
+    """The vocabulary, and where it comes from if it is not new."""
+    if checkpoint.saved_in(folder / "checkpoints"):  # its own, even if today's library would make another of the text
+        return tokenizers.load(folder), " (from the cache)"
+    if other is not None:
+        pair = other.tokenizers_for(recipe)
+        tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
+        return pair, f" (from {other.directory})"
+    data = recipe.data
+    pair, cached = tokenizers.cached(recipe.tokenizer, data.source, data.target, corpus.train.pairs, folder)
+    return pair, " (from the cache)" if cached else ""
 
 
-def fitting(encoded: Sequence[IdPair], limit: int, name: str) -> list[int]:
-    """The lines of a corpus whose sides both have at most `limit` tokens."""
-    lines = [line for line, sides in enumerate(encoded) if max(map(len, sides)) <= limit]
-    if not lines:
-        raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
-    return lines
-
-
-def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, console: Console) -> None:
+def _train(
+    recipe: Recipe, corpus: Corpus, folder: Path, origin: Path | None, device: torch.device, console: Console
+) -> None:
     _make(folder)
-    config, data = recipe.train, recipe.data
+    config, limit = recipe.train, recipe.data.max_length
     saved = checkpoint.saved_in(folder / "checkpoints")
-    if saved:  # their own vocabulary, even if today's library would make another of the same text
-        pair, cached = tokenizers.load(folder), True
-    else:
-        pair, cached = tokenizers.cached(recipe.tokenizer, data.source, data.target, corpus.train.pairs, folder)
-    encoded = encode(pair, corpus.train)
-    limit = data.max_length
-    fits = fitting(encoded, limit, "train")
-    validate = validator(recipe, corpus.val, pair, device)
-    _claim(folder, recipe, corpus)
+    other = None if origin is None or saved else Pretrained.load(origin)
+    pair, where = _tokenizers(recipe, corpus, folder, other)
+    encoded = tasks.encode(recipe, pair, corpus.train)
+    fits = tasks.fitting(encoded, limit, "train")
+    validate = (validator if recipe.task == "translate" else tasks.validator)(recipe, corpus.val, pair, device)
     torch.manual_seed(config.seed)
     model = build(recipe, len(pair.source), len(pair.target)).to(device)
+    taken = None if other is None else take_over(model, recipe, pair, other)
+    _claim(folder, recipe, corpus, origin)
     with Reporter(folder, console) as reporter:
         reporter.say(
             f"{len(fits):,} training pairs ({len(encoded) - len(fits):,} over {limit} tokens and "
             f"{corpus.train.dropped:,} empty ones left out) · {len(corpus.val.pairs):,} for validation · "
-            f"vocabulary {len(pair.source):,} → {len(pair.target):,}{' (from the cache)' if cached else ''} · "
+            f"vocabulary {len(pair.source):,} → {len(pair.target):,}{escape(where)} · "
             f"{sum(p.numel() for p in model.parameters()):,} parameters · {device}"
         )
-        pairs = [encoded[i] for i in fits]
+        if taken is not None and other is not None:
+            reporter.say(escape(taken.line(other.directory)))
+            reporter.write("init", **taken.values(other))
+        examples = tasks.examples(recipe, corpus.train, pair, encoded, fits)
+        pairs = examples(1)
         batches = plan(pairs, config, epoch=1)
         workers = workers_for(pairs, batches, config.accumulate, device)
         reporter.say(f"padding: {padding_share(pairs, batches):.1%} of the batches · workers: {workers}")
@@ -170,10 +199,11 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
             config,
             recipe.model.width,
             folder / "checkpoints",
-            _examples(recipe, corpus, pair, encoded, fits),
+            examples,
             validate,
             reporter,
             workers,
+            tasks.collate_of(recipe),
         )
         if saved:
             try:
@@ -190,80 +220,60 @@ def _train(recipe: Recipe, corpus: Corpus, folder: Path, device: torch.device, c
             raise WorkError(f"{path}: cannot write the model: {error}; the checkpoints are kept") from None
 
 
-def _examples(
-    recipe: Recipe, corpus: Corpus, pair: Tokenizers, encoded: list[IdPair], fits: list[int]
-) -> Callable[[int], Sequence[IdPair]]:
-    """The training pairs of an epoch: the same each time, or with some sentences cut into other subwords."""
-    share, seed, limit = recipe.tokenizer.sampling, recipe.train.seed, recipe.data.max_length
-
-    def drawn(epoch: int, line: int) -> IdPair:
-        chance = random.Random(f"cuts/{seed}/{epoch}/{line}")
-        source, target = corpus.train.pairs[line]
-        sampled = (
-            pair.source.sample(source, chance) if chance.random() < share else encoded[line][0],
-            pair.target.sample(target, chance) if chance.random() < share else encoded[line][1],
-        )
-        return sampled if max(map(len, sampled)) <= limit else encoded[line]
-
-    if not share:
-        fixed = [encoded[line] for line in fits]
-        return lambda epoch: fixed
-    return lambda epoch: [drawn(epoch, line) for line in fits]
-
-
 def validator(
     recipe: Recipe, parallel: Parallel, pair: Tokenizers, device: torch.device
 ) -> Callable[[nn.Module], Validation]:
-    """How a model is looked at: loss and perplexity on all of val, BLEU of greedy translations of its head."""
-    encoded = encode(pair, parallel)
+    """How a translation model is looked at: as the others, and by BLEU of greedy translations of the head of val."""
+    encoded = tasks.encode(recipe, pair, parallel)
     # As in training: one endless line would cost every validation minutes.
-    lines = fitting(encoded, recipe.data.max_length, "val")
+    lines = tasks.fitting(encoded, recipe.data.max_length, "val")
     encoded = [encoded[line] for line in lines]
-    batches = by_tokens(encoded, VALIDATION_TOKENS, seed=0, epoch=0)
     shown = [parallel.pairs[line] for line in lines[: recipe.train.validate_sentences]]
     how = replace(Search.of(recipe, beam=1), length_penalty=0.0)
 
     @torch.inference_mode()
     def validate(model: nn.Module) -> Validation:
-        loss = surprise = 0.0
-        tokens = 0
-        for lines in batches:
-            batch = collate(encoded, lines).to(device)
-            logits = model(batch)
-            loss += float(smoothed_loss(logits, batch.target_out, recipe.train.label_smoothing, recipe.train.smoothing))
-            surprise += float(smoothed_loss(logits, batch.target_out, 0.0))
-            tokens += int((batch.target_out != PAD).sum())
-        if not math.isfinite(loss):
-            return Validation(loss / tokens, math.inf, 0.0, [])  # such a model translates nothing
+        seen = tasks.look(recipe, model, encoded, device)
+        if not math.isfinite(seen.loss):
+            return Validation(seen.loss / seen.tokens, math.inf, 0.0, [])  # such a model translates nothing
         sources = [source for source, _ in encoded[: len(shown)]]
         found = search(model, sources, how, device=device)  # type: ignore[arg-type]
         outputs = [pair.target.decode(hypotheses[0].ids) for hypotheses in found]
         bleu = evaluate.score(outputs, [target for _, target in shown]).bleu
         samples = [(s, t, o) for (s, t), o in zip(shown, outputs, strict=True)][:10]
-        return Validation(loss / tokens, math.exp(min(surprise / tokens, 700)), bleu, samples)
+        return Validation(seen.loss / seen.tokens, seen.perplexity, bleu, samples)
 
     return validate
 
 
-def write_scorecard(translator: Translator, corpus: Corpus, folder: Path, console: Console) -> None:
-    """Translate every test set, show its scores, and write `scorecard.json` beside the model."""
+def write_scorecard(model: Translator | LanguageModel, corpus: Corpus, folder: Path, console: Console) -> None:
+    """Put the model to every test set, show its scores, and write `scorecard.json` beside the model."""
     tests = {}
     for name, parallel in corpus.tests.items():
-        sources, references = [source for source, _ in parallel.pairs], [target for _, target in parallel.pairs]
-        found = evaluate.examine(translator, sources, references)
-        tests[name] = found.values() | {"corpus_sha256": parallel.digest}
+        values, lines = _examined(model, parallel)
+        tests[name] = values | {"corpus_sha256": parallel.digest}
         console.print(f"[bold]{escape(name)}[/bold]", highlight=False)
-        for line in found.scores.lines():
+        for line in lines:
             console.print(f"  {line}", highlight=False)
     card = evaluate.card(
         tests,
-        recipe=translator.recipe.model_dump(mode="json"),
-        decode=translator.recipe.decode.model_dump(),
-        parameters=sum(p.numel() for p in translator.model.parameters()),
+        recipe=model.recipe.model_dump(mode="json"),
+        decode=model.recipe.decode.model_dump(),
+        parameters=sum(p.numel() for p in model.model.parameters()),
         corpus={part.name: {"pairs": len(part.pairs), "sha256": part.digest} for part in (corpus.train, corpus.val)},
         training=_training_facts(folder),
     )
     write_text(folder / "scorecard.json", json.dumps(card, indent=2) + "\n")
+
+
+def _examined(model: Translator | LanguageModel, parallel: Parallel) -> tuple[dict[str, Any], list[str]]:
+    """What a model's score card holds of a test set, and the lines for a reader."""
+    if isinstance(model, LanguageModel):
+        looked = tasks.examine(model.recipe, model.model, model.tokenizers, parallel, model.device)
+        return looked.values(), looked.lines()
+    sources, references = [source for source, _ in parallel.pairs], [target for _, target in parallel.pairs]
+    found = evaluate.examine(model, sources, references)
+    return found.values(), found.scores.lines()
 
 
 def _training_facts(folder: Path) -> dict[str, object]:

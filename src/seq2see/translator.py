@@ -26,6 +26,9 @@ from seq2see.text.vocab import END
 from seq2see.training.checkpoint import copy_into
 
 SCORED_TOKENS = 2048  # of a batch, with padding
+# The commands that each task's models are for.
+USES = {"translate": "seq2see translate", "language": "seq2see generate", "masked": "seq2see fill"}
+USES["classify"] = "seq2see classify"
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,13 @@ def pick_device(name: str) -> torch.device:
 
 
 def load(directory: str | Path, device: str = "auto") -> Translator:
-    """Open a model directory: `model.safetensors`, `recipe.toml` and the tokenizer's files."""
+    """Open the directory of a model that translates."""
+    recipe, pair, model = opened(directory, "translate")
+    return Translator(recipe, pair, model, pick_device(device))
+
+
+def opened(directory: str | Path, *tasks: str) -> tuple[Recipe, Tokenizers, nn.Module]:
+    """What the directory of a model for one of the tasks holds: its recipe, tokenizers and weights."""
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such model directory")
@@ -183,6 +192,8 @@ def load(directory: str | Path, device: str = "auto") -> Translator:
             hint = "its training is not finished; go on with --resume" if trained else "not a model directory"
             raise InputError(f"{directory}: {hint}: it has no {name}")
     recipe = Recipe.load(directory / "recipe.toml")
+    if recipe.task not in tasks:
+        raise InputError(f"{directory}: a model of task {recipe.task!r}, which is for {USES[recipe.task]}")
     pair = tokenizers.load(directory)
     path = directory / "model.safetensors"
     try:
@@ -193,4 +204,4 @@ def load(directory: str | Path, device: str = "auto") -> Translator:
         copy_into(model, safetensors.torch.load_file(path), path)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: cannot read the weights: {error}") from None
-    return Translator(recipe, pair, model, pick_device(device))
+    return recipe, pair, model

@@ -9,6 +9,8 @@ import typer
 from seq2see.errors import WorkError
 from seq2see.options import Data, Device, Json, Model, Set, read_texts, show
 
+LENGTHS = "16,32,64,128,256,512,1024,2048,4096"
+
 app = typer.Typer(help="Measure speed.", rich_markup_mode=None)
 
 
@@ -27,8 +29,10 @@ def bench_train(
     from seq2see.translator import pick_device
 
     found = bench_train(Recipe.load(recipe, overrides or []), data, seconds, pick_device(device))
+    share = found["utilisation"]
+    used = "not counted for this model.kind · " if share is None else f"{share:.1%} of "
     text = (
-        f"{found['target_tokens_per_second']:,.0f} target tokens/s · utilisation {found['utilisation']:.1%} of "
+        f"{found['target_tokens_per_second']:,.0f} target tokens/s · utilisation {used}"
         f"{found['peak_gflops']:.0f} GFLOPS · peak memory {found['peak_memory_mb']:,.0f} MB · "
         f"{found['updates']} updates in {found['seconds']:.1f} s · {found['parameters']:,} parameters"
     )
@@ -69,3 +73,26 @@ def bench_translate(
     show(asdict(found), lines(found), as_json)
     if found.failed:
         raise WorkError(f"{len(found.failed)} of {len(found.failed) + len(found.rows)} settings failed")
+
+
+@app.command("attention")
+def bench_attention(
+    lengths: Annotated[str, typer.Option(help="Lengths n to measure, with commas between.")] = LENGTHS,
+    width: Annotated[int, typer.Option(min=1, help="Numbers of each position: d.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="Sequences at once.")] = 4,
+    reach: Annotated[int, typer.Option(min=1, help="How far window attention looks to each side.")] = 32,
+    seconds: Annotated[float, typer.Option(min=0, help="Repeat as often as fits; once in any case.")] = 60.0,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file: time, memory and path over n.")] = None,
+    as_json: Json = False,
+) -> None:
+    """How time and memory of recurrence, convolution and attention grow with the length: table 1, measured."""
+    from seq2see.bench.attention import bench_attention, read_lengths
+    from seq2see.bench.attention_report import draw, lines
+    from seq2see.see import figures
+
+    if out is not None:
+        figures.check(out)
+    found = bench_attention(read_lengths(lengths), width=width, batch=batch, reach=reach, seconds=seconds)
+    if out is not None:
+        figures.save(draw(found), out)
+    show(asdict(found), lines(found), as_json)

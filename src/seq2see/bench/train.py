@@ -13,8 +13,9 @@ import torch
 from seq2see import evaluate
 from seq2see.batches import IdPair, plan
 from seq2see.config import ModelConfig, Recipe, TrainConfig
+from seq2see.errors import InputError
 from seq2see.models.build import build
-from seq2see.run import encode, fitting
+from seq2see.tasks import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.training import optimizer as optimizers
 from seq2see.training.gradients import Gradients, workers_for
@@ -25,9 +26,11 @@ MATRIX = 2048
 
 def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch.device) -> dict[str, Any]:
     """Train for some seconds on the recipe's own batches; count real tokens only."""
+    if recipe.task != "translate":
+        raise InputError(f"task = {recipe.task!r}: bench train measures translation alone")
     corpus = corpora.load(recipe.data, data)
     pair = tokenizers.train(recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs)
-    encoded = encode(pair, corpus.train)
+    encoded = encode(recipe, pair, corpus.train)
     pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
     config = recipe.train
     torch.manual_seed(config.seed)
@@ -58,7 +61,8 @@ def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch
     return {
         "target_tokens_per_second": target_tokens / spent,
         "source_tokens_per_second": source_tokens / spent,
-        "utilisation": operations / spent / peak,
+        # Only the Transformer's operations are counted; a figure by its formula would be wrong for the other kinds.
+        "utilisation": operations / spent / peak if recipe.model.kind == "transformer" else None,
         "peak_gflops": peak / 1e9,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale,
         "updates": update + 1 - WARM_UP_UPDATES,

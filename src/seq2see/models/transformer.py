@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
@@ -14,6 +13,7 @@ from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
 from seq2see.layers.positions import LearnedPositions, Positions
 from seq2see.layers.trace import Trace
+from seq2see.models.memory import sentences_of
 from seq2see.text.vocab import PAD
 
 
@@ -39,11 +39,8 @@ class State:
         def pick(pairs: list[KeysValues], rows: Tensor) -> list[KeysValues]:
             return [(keys.index_select(0, rows), values.index_select(0, rows)) for keys, values in pairs]
 
-        past, sentences, hypotheses = pick(self.past, rows), len(self.memory_mask), len(self.past[0][0])
-        each = rows // max(1, hypotheses // max(1, sentences))  # the sentence of each hypothesis
-        kept, counts = torch.unique_consecutive(each, return_counts=True)
-        kept = each if (counts != counts[:1]).any() else kept
-        if torch.equal(kept, torch.arange(sentences, device=kept.device)):
+        past, kept = pick(self.past, rows), sentences_of(rows, len(self.past[0][0]), len(self.memory_mask))
+        if kept is None:
             return State(self.memory, self.memory_mask, past)
         return State(pick(self.memory, kept), self.memory_mask.index_select(0, kept), past)
 
@@ -56,7 +53,7 @@ class Transformer(nn.Module):
         if tie == "all" and source_size != target_size:
             raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
         self.width = config.width
-        self.source_positions, self.target_positions = _positions(config), _positions(config)
+        self.source_positions, self.target_positions = positions_of(config), positions_of(config)
         self.target_embedding = nn.Embedding(target_size, config.width)
         self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
         self.dropout = Dropout(config.dropout)
@@ -77,22 +74,9 @@ class Transformer(nn.Module):
         self.encoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.output = nn.Linear(config.width, target_size)
-        self._initialise(config.embedding_init)
+        initialise(self, config)
         if tie != "none":
             self.output.weight = self.target_embedding.weight
-
-    def _initialise(self, embedding_init: str) -> None:
-        for name, parameter in self.named_parameters():
-            if "embedding" in name and embedding_init == "normal":
-                # Times √d this has variance one, like the encodings; as output matrix it gives logits of variance one.
-                nn.init.normal_(parameter, std=self.width**-0.5)
-            elif parameter.dim() == 2:
-                nn.init.xavier_uniform_(parameter)
-            elif name.endswith("bias"):
-                nn.init.zeros_(parameter)
-        for module in self.modules():
-            if isinstance(module, MultiHeadAttention):
-                module.even_out()
 
     def forward(self, batch: Batch, trace: Trace | None = None) -> Tensor:
         """Logits (B, T, V) of every target token given those before it."""
@@ -131,8 +115,21 @@ class Transformer(nn.Module):
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
-def _positions(config: ModelConfig) -> Positions | LearnedPositions | None:
+def positions_of(config: ModelConfig) -> Positions | LearnedPositions | None:
     """What is added to the embeddings; rotary positions turn queries and keys instead."""
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.width)
     return Positions(config.width) if config.positions == "sinusoidal" else None
+
+
+def initialise(model: nn.Module, config: ModelConfig) -> None:
+    for name, parameter in model.named_parameters():
+        if "embedding" in name and config.embedding_init == "normal":
+            # Times √d this has variance one, like the encodings; as output matrix it gives logits of variance one.
+            nn.init.normal_(parameter, std=config.width**-0.5)
+        elif parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+    for attention in (module for module in model.modules() if isinstance(module, MultiHeadAttention)):
+        attention.even_out()

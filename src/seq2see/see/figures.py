@@ -26,18 +26,21 @@ TITLES = {
 
 
 def attention(explanation: Explanation) -> Figure:
-    """Every head of every layer: encoder, decoder and cross attention, one block each."""
+    """Every head of every layer: encoder, decoder and cross attention, one block each, as far as the model has them."""
     names = {"encoder.self": (explanation.source_tokens,) * 2, "decoder.self": (explanation.target_in,) * 2}
     names["decoder.cross"] = (explanation.target_out, explanation.source_tokens)
-    grids = {kind: _layers(explanation, kind) for kind in names}
+    grids = {kind: layers for kind in names if (layers := _layers(explanation, kind))}
+    if not grids:
+        raise InputError("this model has no attention to draw")
+    names = {kind: names[kind] for kind in grids}
     cells = {kind: [max(len(tokens), 7) * 0.13 for tokens in names[kind]] for kind in names}
     heads = max(len(layer) for grid in grids.values() for layer in grid)
     widths = [1.0 + heads * (cells[kind][1] + 0.12) for kind in names]
     heights = [1.3 + len(grids[kind]) * (cells[kind][0] + 0.3) for kind in names]
     figure = Figure(figsize=(max(widths), sum(heights) + 0.5), layout="constrained")
     figure.suptitle(f"{explanation.source}\n{explanation.target}", fontsize=10, parse_math=False)
-    blocks: Any = figure.subfigures(3, 1, height_ratios=heights)
-    for block, (kind, (rows, columns)) in zip(blocks, names.items(), strict=True):
+    blocks: Any = figure.subfigures(len(names), 1, squeeze=False, height_ratios=heights)
+    for block, (kind, (rows, columns)) in zip(blocks[:, 0], names.items(), strict=True):
         block.suptitle(TITLES[kind], fontsize=9, fontweight="bold")
         axes = block.subplots(len(grids[kind]), len(grids[kind][0]), squeeze=False)
         for i, layer in enumerate(grids[kind]):

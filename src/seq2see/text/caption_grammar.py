@@ -72,6 +72,7 @@ class Author:
         """Draw from a generator of its own, so that the global random state is left alone."""
         self.random = random.Random(seed).random
         self.used: set[Words] = set()
+        self.plural = False  # the subject of the main clause of the latest sentence
 
     def pick(self, options: Sequence[Option]) -> Option:
         """One of the options, each as likely as the next."""
@@ -238,6 +239,7 @@ class Author:
         marks, other_marks = self.pick(structure.pairs)
         verb = self.fresh(verbs_with(marks))
         main = self.clause(verb, marks, extra=0.2 if "event" in verb.traits else 0)
+        self.plural = main.subject.plural
         other = self.other(main, other_marks)
         joined = Phrase(tuple(other.german("subject", final=structure.join != "and")), tuple(other.english()))
         sentence = Phrase(tuple(main.german(structure.front)), tuple(main.english()))
@@ -257,6 +259,7 @@ class Author:
         inert = marks == {"relative(subject)"} and self.random() < 0.3
         verb = self.fresh(verbs_with(marks | {"inert"} if inert else marks))
         clause = self.clause(verb, marks, extra=0 if "negated" in marks else 0.35)
+        self.plural = clause.subject.plural
         opening = front if front in ("place", "time") else "auxiliary" if "question" in marks else "subject"
         english = clause.english(opening)
         if opening in ("place", "time"):

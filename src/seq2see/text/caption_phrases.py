@@ -187,7 +187,7 @@ def _time(german: str, english: str, links: str) -> Phrase:
     return Phrase((Piece(tuple(german.split()), ((unit, pairs),)),), (unit,))
 
 
-def _written(words: list[str]) -> str:
+def written(words: list[str]) -> str:
     """The words as one line of text."""
     text = " ".join(words).replace(" ,", ",")
     return text[0].upper() + text[1:-2] + text[-1]
@@ -200,22 +200,30 @@ def write_english(sentence: Phrase) -> tuple[str, dict[int, int]]:
     for unit in sentence.english:
         starts[id(unit)] = len(english)
         english += unit
-    return _written(english), starts
+    return written(english), starts
+
+
+def place_german(sentence: Phrase) -> tuple[list[str], list[int]]:
+    """The German words of a sentence, and at which of them each of its pieces starts."""
+    german: list[str] = []
+    places: list[int] = []
+    for piece in sentence.german:
+        if piece.words[0] in ",.?" and german[-1] == ",":  # clauses that end together share one mark
+            german.pop()
+        places.append(len(german))
+        german += piece.words
+    return german, places
 
 
 def write_german(sentence: Phrase, starts: dict[int, int]) -> tuple[str, Links]:
     """The German text of a sentence and its links to the English words."""
-    german: list[str] = []
+    german, places = place_german(sentence)
     links: list[tuple[int, int]] = []
-    for piece in sentence.german:
-        if piece.words[0] in ",.?" and german[-1] == ",":  # clauses that end together share one mark
-            german.pop()
-        place = len(german)
+    for piece, place in zip(sentence.german, places, strict=True):
         for unit, pairs in piece.targets:
             start = starts[id(unit)]
             links += [(place + source, start + target) for source, target in pairs]
-        german += piece.words
-    return _written(german), tuple(sorted(links))
+    return written(german), tuple(sorted(links))
 
 
 COMMA = Piece((",",))

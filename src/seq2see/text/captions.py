@@ -2,11 +2,12 @@
 
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from seq2see.text.caption_grammar import Author
 from seq2see.text.caption_lexicon import HELD_OUT, STRUCTURES
-from seq2see.text.caption_phrases import Links, write_english, write_german
+from seq2see.text.caption_phrases import Links, Phrase, write_english, write_german
 
 SPLITS = ("train", "val", "test", "test_structures")
 # A pair belongs to the split its English hashes into: no seed and no count can make two splits overlap.
@@ -15,12 +16,13 @@ BUCKETS = dict(zip(SPLITS, (range(25, 100), range(0, 7), range(7, 15), range(15,
 
 @dataclass(frozen=True)
 class Caption:
-    """One sentence pair with its gold word alignment and the name of its clause structure."""
+    """One sentence pair with its gold word alignment, its clause structure by name, and the number of its subject."""
 
     source: str
     target: str
     alignment: Links
     structure: str
+    plural: bool = False  # the subject of the main clause, and so its verb
 
 
 def words(text: str) -> list[str]:
@@ -30,14 +32,18 @@ def words(text: str) -> list[str]:
 
 def generate(split: str, count: int, seed: int = 1) -> list[Caption]:
     """The first `count` captions of a split for a seed, all distinct."""
+    return [caption for _, caption in drawn(split, count, Author(f"{split} {seed}"))]
+
+
+def drawn(split: str, count: int, author: Author) -> Iterator[tuple[Phrase, Caption]]:
+    """What an author writes for a split, with the phrases of which each caption is made."""
     if split not in SPLITS:
         raise ValueError(f"split {split!r} is not one of {', '.join(SPLITS)}")
     if count < 0:
         raise ValueError(f"count {count} is negative: it has to be 0 or more")
-    author, bucket = Author(f"{split} {seed}"), BUCKETS[split]
-    structures = HELD_OUT if split == "test_structures" else STRUCTURES
-    captions: dict[str, Caption] = {}
-    while len(captions) < count:
+    bucket, structures = BUCKETS[split], HELD_OUT if split == "test_structures" else STRUCTURES
+    known: set[str] = set()
+    while len(known) < count:
         structure = author.pick(structures)
         sentence = author.sentence(structure)
         target, starts = write_english(sentence)
@@ -45,6 +51,6 @@ def generate(split: str, count: int, seed: int = 1) -> list[Caption]:
         if len(starts) < len(sentence.english) or zlib.crc32(target.encode()) % 100 not in bucket:
             continue
         source, alignment = write_german(sentence, starts)
-        if source not in captions:
-            captions[source] = Caption(source, target, alignment, structure.name)
-    return list(captions.values())
+        if source not in known:
+            known.add(source)
+            yield sentence, Caption(source, target, alignment, structure.name, author.plural)

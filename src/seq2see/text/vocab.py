@@ -8,6 +8,7 @@ from seq2see.errors import InputError
 
 SPECIALS = ("<s>", "</s>", "<blank>", "<unk>")
 BEGIN, END, PAD, UNKNOWN = range(4)
+MASK = BEGIN  # what is only read never begins with <s>, which is free to stand for a hidden word there
 
 
 class Vocab:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seq2see.batches import IdPair, collate
+from seq2see.batches import Batch, Collate, IdPair, collate
 from seq2see.config import TrainConfig
 from seq2see.layers.dropout import seeded
 from seq2see.training.loss import smoothed_loss
@@ -27,18 +27,20 @@ class Update(NamedTuple):
 class Gradients:
     """Fills the gradients of a model's weights; the same for the same key and number of workers, bit for bit."""
 
-    def __init__(self, model: nn.Module, config: TrainConfig, workers: int) -> None:
-        self.model, self.config, self.workers = model, config, workers
+    def __init__(self, model: nn.Module, config: TrainConfig, workers: int, collate: Collate = collate) -> None:
+        self.model, self.config, self.workers, self.collate = model, config, workers, collate
         self.weights = list(model.parameters())
         self.device = self.weights[0].device
 
     def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
         """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
-        tokens = sum(len(pairs[line][1]) + 1 for lines in batches for line in lines)  # </s> counts
-        shares = _shares(pairs, batches, self.workers)
+        shares = [
+            [self.collate(pairs, lines) for lines in share if lines] for share in _shares(pairs, batches, self.workers)
+        ]
+        tokens = sum(batch.target_tokens for share in shares for batch in share)  # </s> counts
 
         def work(worker: int) -> tuple[float, list[Tensor]]:
-            return self._share(pairs, shares[worker], tokens, f"{key}/{worker}")
+            return self._share(shares[worker], tokens, f"{key}/{worker}")
 
         loss, gradients = 0.0, list[Tensor]()
         for some_loss, some_gradients in share_out(work, range(self.workers), self.workers):
@@ -47,21 +49,17 @@ class Gradients:
             weight.grad = gradient
         return Update(loss, tokens)
 
-    def _share(
-        self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], tokens: int, key: str
-    ) -> tuple[float, list[Tensor]]:
+    def _share(self, batches: Sequence[Batch], tokens: int, key: str) -> tuple[float, list[Tensor]]:
         seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
         if self.device.type != "cpu":
             torch.manual_seed(seed)
         total, gradients = 0.0, list[Tensor]()
         with seeded(seed):
-            for lines in batches:
-                if lines:
-                    batch = collate(pairs, lines).to(self.device)
-                    logits, targets = logits_and_targets(self.model, batch)
-                    loss = smoothed_loss(logits, targets, self.config.label_smoothing, self.config.smoothing)
-                    gradients = _sum(gradients, torch.autograd.grad(loss / tokens, self.weights))
-                    total += loss.item()
+            for batch in batches:
+                logits, targets = logits_and_targets(self.model, batch.to(self.device))
+                loss = smoothed_loss(logits, targets, self.config.label_smoothing, self.config.smoothing)
+                gradients = _sum(gradients, torch.autograd.grad(loss / tokens, self.weights))
+                total += loss.item()
         return total, gradients
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from seq2see.batches import IdPair, plan
+from seq2see.batches import Collate, IdPair, collate, plan
 from seq2see.config import TrainConfig
 from seq2see.errors import InputError, WorkError
 from seq2see.training import checkpoint
@@ -29,7 +29,7 @@ class Validation:
 
     loss: float  # the training criterion, per token
     perplexity: float  # e^(−log p per token), without smoothing
-    bleu: float
+    bleu: float | None  # of translations; none where nothing is translated
     samples: list[tuple[str, str, str]]  # source, reference, output
 
 
@@ -66,12 +66,13 @@ class Training:
         validate: Callable[[nn.Module], Validation],
         reporter: Reporter,
         workers: int = 1,
+        collate: Collate = collate,
     ) -> None:
         self.model, self.config, self.width, self.folder = model, config, width, folder
         self.examples, self.validate, self.reporter = examples, validate, reporter
         self.device = next(model.parameters()).device
         self.optimizer = optimizer(model, config.optimizer)
-        self.gradients = Gradients(model, config, workers)
+        self.gradients = Gradients(model, config, workers, collate)
         self.position = Position()
         self.ema = {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
         self.elapsed_before = 0.0
@@ -183,7 +184,7 @@ class Training:
         found = self._validated()
         if not math.isfinite(found.loss):
             raise WorkError(f"update {at.update}: the validation loss is {found.loss:g}; {self._last_good()}; {REMEDY}")
-        score = found.bleu if self.config.choose == "bleu" else -found.loss
+        score = self._score(found)
         better = not at.validations or score > max(at.validations.values())
         at.since_best = 0 if better else at.since_best + 1
         at.validations[self._name()] = score
@@ -238,7 +239,7 @@ class Training:
             mean = checkpoint.average([self.folder / name for name in self._to_average()], group)
             checkpoint.copy_into(self.model, mean, "average")
             found = self._looked_at()
-            score = found.bleu if self.config.choose == "bleu" else -found.loss
+            score = self._score(found)
             if score > kept:
                 chosen, kept, kind = mean, score, f"the average of {', '.join(self._to_average())}"
         at = self.position
@@ -252,6 +253,9 @@ class Training:
             seconds=self._seconds(),
         )
         return chosen
+
+    def _score(self, found: Validation) -> float:
+        return found.bleu if self.config.choose == "bleu" and found.bleu is not None else -found.loss
 
     def _to_average(self) -> list[str]:
         scores = self.position.validations

@@ -136,7 +136,7 @@ class Reporter:
         epoch: int,
         loss: float,
         perplexity: float,
-        bleu: float,
+        bleu: float | None,
         best: bool,
         seconds: float,
         samples: list[tuple[str, str, str]],
@@ -152,9 +152,10 @@ class Reporter:
             seconds=seconds,
             samples=samples,
         )
+        translated = "" if bleu is None else f" · BLEU {bleu:.1f} (greedy)"
         self.say(
             f"[bold]validation[/bold] at update {update:,} · {_clock(seconds)} · loss {loss:.3f} · "
-            f"perplexity {perplexity:.2f} · BLEU {bleu:.1f} (greedy){' · best so far' if best else ''}"
+            f"perplexity {perplexity:.2f}{translated}{' · best so far' if best else ''}"
         )
         for source, reference, output in samples[:SAMPLES_SHOWN]:
             self.say(f"  source     {escape(source)}")

@@ -1,0 +1,109 @@
+"""What a new model takes over from another model's directory: the tokenizer, and every weight that fits."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import nn
+
+from seq2see.config import Recipe
+from seq2see.errors import InputError
+from seq2see.files import sha256
+from seq2see.text import tokenizers
+from seq2see.text.tokenizers import Tokenizers
+from seq2see.training import checkpoint
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Another model's directory."""
+
+    directory: Path
+    recipe: Recipe
+    tokenizers: Tokenizers
+    weights: checkpoint.Tensors
+
+    @classmethod
+    def load(cls, directory: Path) -> "Pretrained":
+        path = directory / "model.safetensors"
+        if not path.is_file():
+            raise InputError(f"--init {directory}: not a model directory: it has no model.safetensors")
+        try:
+            weights = safetensors.torch.load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise InputError(f"{path}: cannot read the weights: {error}") from None
+        return cls(directory, Recipe.load(directory / "recipe.toml"), tokenizers.load(directory), weights)
+
+    def tokenizers_for(self, recipe: Recipe) -> Tokenizers:
+        """Its own, the sides exchanged if the recipe does so: the same ids must mean the same."""
+        here, there = recipe.tokenizer, self.recipe.tokenizer
+        for key in ("kind", "joint"):
+            if getattr(here, key) != getattr(there, key):
+                wanted = f"tokenizer.{key} = {getattr(there, key)!r}, and the recipe says {getattr(here, key)!r}"
+                raise InputError(f"--init {self.directory}: has {wanted}; ids would not mean the same")
+        languages, own = (recipe.data.source, recipe.data.target), self.tokenizers
+        if languages == own.languages:
+            return own
+        if languages == own.languages[::-1]:
+            return replace(own, source=own.target, target=own.source, languages=languages)
+        names = [" and ".join(each) for each in (own.languages, languages)]
+        raise InputError(f"--init {self.directory}: is for {names[0]}, and the recipe for {names[1]}")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The names of the weights that were taken over, that are new, and that were left behind."""
+
+    taken: list[str]
+    new: list[str]
+    left: list[str]
+
+    def line(self, directory: Path) -> str:
+        """For a reader: how many, by the part they belong to."""
+        parts = [f"{len(self.taken)} weights taken over from {directory}: {_parts(self.taken)}"]
+        parts += [f"new: {_parts(self.new)}"] if self.new else []
+        parts += [f"left there: {_parts(self.left)}"] if self.left else []
+        return " · ".join(parts)
+
+    def values(self, model: Pretrained) -> dict[str, Any]:
+        """What the log holds of it."""
+        sum_ = sha256(model.directory / "model.safetensors")
+        return {"model": str(model.directory), "sha256": sum_, "taken": self.taken, "new": self.new, "left": self.left}
+
+
+@torch.no_grad()
+def take_over(model: nn.Module, recipe: Recipe, pair: Tokenizers, other: Pretrained) -> Taken:
+    """Copy each weight whose name and shape fit and whose rows, if they are words, are the same words."""
+    taken: dict[str, str] = {}
+    for name, own in checkpoint.weights(model).items():
+        # A model of one side calls it target, whichever side of a translation it is.
+        there = next((each for each in (name, name.replace("source_", "target_")) if each in other.weights), None)
+        if there is None or other.weights[there].shape != own.shape:
+            continue
+        if _words(name, recipe, pair) == _words(there, other.recipe, other.tokenizers):
+            own.copy_(other.weights[there])
+            taken[name] = there
+    if not any(other.weights[there].dim() > 1 for there in taken.values()):  # an output's bias is as good as nothing
+        raise InputError(f"--init {other.directory}: none of its matrices fits this recipe's model")
+    new = [name for name in checkpoint.weights(model) if name not in taken]
+    return Taken(list(taken), new, sorted(other.weights.keys() - taken.values()))
+
+
+def _words(name: str, recipe: Recipe, pair: Tokenizers) -> object:
+    """What the rows of a weight stand for: a vocabulary, the labels, or nothing in particular."""
+    part = name.partition(".")[0]
+    if part == "output" and recipe.task == "classify":
+        return recipe.data.labels, pair.languages
+    if part in ("target_embedding", "output"):
+        return id(pair.target)
+    return id(pair.source) if part == "source_embedding" else None
+
+
+def _parts(names: Iterable[str]) -> str:
+    counts = Counter(name.partition(".")[0] for name in names)
+    return ", ".join(f"{part} ({count})" for part, count in counts.items())
