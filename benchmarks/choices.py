@@ -28,7 +28,7 @@ TRAINED = {
     "subword sampling 0.5": ["tokenizer.sampling=0.5"],
 }
 BEAMS = (1, 2, 4, 8, 16)
-LENGTH_PENALTIES = (0.0, 0.6, 1.0, 1.5)
+LENGTH_PENALTIES = (0.0, 0.6, 1.0, 1.4, 2.0)
 
 
 def trained(runs: Path, steps: int, seed: int, name: str) -> tuple[Path, Translator]:
