@@ -13,10 +13,10 @@ from seq2see.batches import Batch
 from seq2see.config import ModelConfig
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import padding_mask
-from seq2see.layers.positions import LearnedPositions, Positions
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.memory import Memory, State
+from seq2see.models.transformer import positions_of
 from seq2see.text.vocab import PAD
 
 HALF = 0.5**0.5  # the sum of two independent numbers, times this, has their variance (section 3.5)
@@ -91,7 +91,7 @@ class Convolutional(nn.Module):
         if tie == "all" and source_size != target_size:
             raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
         self.width, self.kernel = config.width, config.kernel
-        self.source_positions, self.target_positions = _positions(config), _positions(config)
+        self.source_positions, self.target_positions = positions_of(config), positions_of(config)
         self.target_embedding = nn.Embedding(target_size, config.width)
         self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
         self.dropout = Dropout(config.dropout)
@@ -143,9 +143,3 @@ class Convolutional(nn.Module):
         if positions is not None:
             x = x + positions(start, x)
         return self.dropout(x)  # type: ignore[no-any-return]
-
-
-def _positions(config: ModelConfig) -> Positions | LearnedPositions | None:
-    if config.positions == "learned":
-        return LearnedPositions(config.max_positions, config.width)
-    return Positions(config.width) if config.positions == "sinusoidal" else None
