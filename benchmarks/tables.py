@@ -230,11 +230,11 @@ def reproduction() -> str:
     rows.append(("hours", f"{published['hours']:g}", f"{ours['hours']:.1f} for {len(ours['validation'])} epochs"))
     machine = found["machine"]
     rows.append(("machine", published["machine"], f"{machine['processor']}, {machine['cores']} cores"))
-    for name, scores in found.get("scorecard", {}).get("tests", {}).items():
-        rows.append((f"BLEU on {name}", "not reported", f"{scores['bleu']:.2f} ({scores['signature']})"))
-    return table(("", "published", "ours"), *rows) + (
-        "\n\n![Our losses beside the published points](images/reproduction-curve.png)"
-    )
+    tests = found.get("scorecard", {}).get("tests", {})
+    rows += [(f"BLEU on {name}", "not reported", f"{scores['bleu']:.2f}") for name, scores in tests.items()]
+    signatures = {scores["signature"] for scores in tests.values()}
+    picture = "![Our losses beside the published points](images/reproduction-curve.png)"
+    return "\n\n".join([table(("", "published", "ours"), *rows), *signatures, picture])
 
 
 def samples() -> str:
