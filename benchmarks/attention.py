@@ -9,9 +9,12 @@ whose order alternates, so that a slow moment of the machine hits both. Prints t
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,27 @@ def compared(ours: Callable[[], Any], theirs: Callable[[], Any], pairs: int) -> 
     }
 
 
+def measured(length: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """All rows of one length."""
+    torch.manual_seed(1)
+    rows = []
+    given = [torch.randn(arguments.batch, arguments.heads, length, arguments.size) for _ in range(3)]
+    for need_weights in (False, True):
+
+        def look(query: Tensor, key: Tensor, value: Tensor, need_weights: bool = need_weights) -> Tensor:
+            return attend(query, key, value, need_weights=need_weights)[0]
+
+        for name, made in (("forward", forward_of), ("training", training_of)):
+            found = compared(made(look, given), made(scaled_dot_product_attention, given), arguments.pairs)
+            rows.append({"length": length, "weights": need_weights, "pass": name, **found})
+            print(
+                f"{length:6}  {'yes' if need_weights else 'no':7}  {name:8}  "
+                f"{found['attend_ms']:9.2f}  {found['torch_ms']:9.2f}  {found['ratio']:5.2f}",
+                flush=True,
+            )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=8)
@@ -72,24 +96,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "attention.json")
     arguments = parser.parse_args()
-    torch.manual_seed(1)
-    rows: list[dict[str, Any]] = []
     print(f"{'length':>6}  {'weights':7}  {'pass':8}  {'attend ms':>9}  {'torch ms':>9}  {'ratio':>5}")
-    for length in arguments.lengths:
-        given = [torch.randn(arguments.batch, arguments.heads, length, arguments.size) for _ in range(3)]
-        for need_weights in (False, True):
-
-            def look(query: Tensor, key: Tensor, value: Tensor, need_weights: bool = need_weights) -> Tensor:
-                return attend(query, key, value, need_weights=need_weights)[0]
-
-            for name, made in (("forward", forward_of), ("training", training_of)):
-                found = compared(made(look, given), made(scaled_dot_product_attention, given), arguments.pairs)
-                rows.append({"length": length, "weights": need_weights, "pass": name, **found})
-                print(
-                    f"{length:6}  {'yes' if need_weights else 'no':7}  {name:8}  "
-                    f"{found['attend_ms']:9.2f}  {found['torch_ms']:9.2f}  {found['ratio']:5.2f}",
-                    flush=True,
-                )
+    # What the allocator learned from one length would change the times of the next.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as alone:
+        found = alone.map(measured, arguments.lengths, repeat(arguments))
+        rows = [row for rows in found for row in rows]
     result = {
         "batch": arguments.batch,
         "heads": arguments.heads,

@@ -14,6 +14,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from PIL import Image
 
 from seq2see import evaluate
 from seq2see.config import Recipe
@@ -106,7 +107,10 @@ def main() -> None:
         translator = load(given.run)
         val = corpora.load(Recipe.load("multi30k-annotated").data, None).val
         result["samples"] = [sample(translator, *pair) for pair in val.pairs[:SAMPLES]]
-        figures.save(figures.attention(translator.explain(DRAWN)), IMAGES / "reproduction-attention.png")
+        picture = IMAGES / "reproduction-attention.png"
+        figures.save(figures.attention(translator.explain(DRAWN)), picture)
+        half = Image.open(picture).convert("RGB").reduce(2)  # 144 maps are a large picture
+        half.quantize(dither=Image.Dither.NONE).save(picture, optimize=True)
     given.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

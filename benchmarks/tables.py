@@ -92,8 +92,8 @@ def results(language: str) -> str:
             ),
             (
                 say(
-                    "training, base size (6+6, 512, 2048), Multi30k words",
-                    "训练，base 规模（6+6，512，2048），Multi30k 单词",
+                    f"training, base size (6+6, 512, 2048), Multi30k words, on {base['machine']['processor']}",
+                    f"训练，base 规模（6+6，512，2048），Multi30k 单词，{base['machine']['processor']}",
                 ),
                 say(
                     f"{base['target_tokens_per_second']:.0f} target tokens/s, {base['utilisation']:.0%} of matrix peak",
@@ -258,17 +258,16 @@ def score_functions() -> str:
     rows = [
         (
             f"`{row['score']}`",
+            f"{row['lr']:g}",
             f"{row['bleu']:.2f}",
             f"{row['bleu'] - scaled:+.2f}",
-            f"{row['accuracy']:.1%}",
             f"{row['parameters']:,}",
-            f"{row['seconds'] / 60:.1f}",
+            f"{row['sharpness']['fresh']:.2f} → {row['sharpness']['trained']:.2f}",
         )
         for row in found["rows"]
     ]
-    head = ("`model.score`", "BLEU", "against `scaled_dot`", "exact matches", "parameters", "minutes")
-    threads = found["machine"]["threads"]
-    note = f"{found['steps']:,} updates, one seed, {threads} thread(s); {found['rows'][0]['signature']}"
+    head = ("`model.score`", "`train.lr`", "BLEU", "against `scaled_dot`", "parameters", "largest weight of a row")
+    note = f"{found['steps']:,} updates, one seed; {found['rows'][0]['signature']}"
     return table(head, *rows) + f"\n\n{note}"
 
 

@@ -20,6 +20,7 @@ from seq2see.bench.translate import Frontier, Row, Text, bench_translate, in_tur
 from seq2see.bench.worker import Job, Measured, Setting
 from seq2see.ct2 import cores
 from seq2see.errors import InputError, WorkError
+from seq2see.text import corpora
 from seq2see.translator import Translator
 
 KNOWN = Text("toy", ["drei acht eins", "", "neun sieben fünf zehn"], ["three eight one", "", "nine seven five ten"])
@@ -298,8 +299,8 @@ def test_by_default_the_text_is_the_recipes_test_set_or_the_log_or_made_up(
     translator: Translator, trained: Path, tmp_path: Path
 ) -> None:
     found = translate.own_text(translator, trained, silent)
-    assert found.name == "test" and len(found.sources) == len(found.references) > 0
-    assert translator.translate(found.sources[:3]) == found.references[:3]
+    test = corpora.load(translator.recipe.data).tests["test"]
+    assert found.name == "test" and [*zip(found.sources, found.references, strict=True)] == test.pairs
     data = translator.recipe.data.model_copy(update={"train": str(tmp_path / "gone.tsv")})
     recipe = translator.recipe.model_copy(update={"data": data})
     other = Translator(recipe, translator.tokenizers, translator.model, translator.device)
