@@ -111,8 +111,24 @@ def results(language: str) -> str:
                 "`python benchmarks/decoding.py --model runs/multi30k --source test_2016_flickr.de.gz`",
             ),
         )
-        + f"\n\n{signed(demo)}"
+        + f"\n\n{machines()}; {test['signature']}"
     )
+
+
+def machines() -> str:
+    """Which of the README's figures come from which computer."""
+    found: dict[str, list[str]] = {}
+    names = {
+        "captions": "demo",
+        "multi30k": "multi30k-*",
+        "tatoeba": "tatoeba",
+        "bench": "bench-base",
+        "beam": "decoding",
+    }
+    for name, pattern in names.items():
+        for machine in {f"{card['machine']['processor']}, {card['machine']['cores']} cores" for card in cards(pattern)}:
+            found.setdefault(machine, []).append(name)
+    return "; ".join(f"{machine}: {', '.join(names)}" for machine, names in found.items())
 
 
 def by_setting(pattern: str) -> list[list[Any]]:
