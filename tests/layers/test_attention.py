@@ -273,3 +273,17 @@ def test_attention_dropout_acts_in_training_alone() -> None:
 def test_width_must_be_divisible_by_heads() -> None:
     with pytest.raises(ValueError, match=r"^width \(12\) must be divisible by heads \(5\)$"):
         MultiHeadAttention(12, 5)
+
+
+def test_attention_goes_through_the_transforms_of_torch_func() -> None:
+    """With gradients on nothing is written in place, so that it can be mapped and differentiated forwards."""
+    x = torch.randn(3, 2, 4, 5, dtype=torch.float64)
+    mask = torch.ones(4, 4, dtype=torch.bool).tril()
+
+    def look(x: Tensor) -> Tensor:
+        return attend(x, x, x, mask)[0]
+
+    torch.testing.assert_close(torch.vmap(look)(x), look(x))
+    _, slope = torch.func.jvp(look, (x,), (torch.ones_like(x),))
+    step = 1e-6
+    torch.testing.assert_close(slope, (look(x + step) - look(x - step)) / (2 * step), rtol=1e-6, atol=1e-7)

@@ -42,8 +42,8 @@ def attend(
         mask = combine(mask, bias != float("-inf"))
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
-    # Weights take the place of scores that no gradient needs: fresh memory costs more than the sums.
-    weights = torch.softmax(scores, -1, out=None if scores.requires_grad else scores)
+    # Without gradients the weights take the place of the scores: fresh memory costs more than the sums.
+    weights = torch.softmax(scores, -1, out=None if torch.is_grad_enabled() else scores)
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)  # a row with nothing to attend to is NaN here, zeros from here on
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from seq2see.layers.shapes import check_product
 
-Score = Callable[[Tensor, Tensor], Tensor]  # what comes back is the caller's, who may overwrite it
+Score = Callable[[Tensor, Tensor], Tensor]  # under no_grad the caller overwrites what comes back
 
 MOST_NUMBERS = 2**22  # that additive scores hold at once: 16 MB
 TANH_VARIANCE = 0.394  # of tanh(x), where x has variance one
