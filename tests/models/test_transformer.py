@@ -378,9 +378,10 @@ def test_dropout_acts_in_training_alone() -> None:
     assert torch.equal(model(batch), model(batch))
 
 
-def test_translating_before_training_does_not_stop_training() -> None:
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
+def test_translating_before_training_does_not_stop_training(positions: str) -> None:
     """What is computed once and kept (the positions) must not carry the inference mode it was computed in."""
-    model, batch = model_of(), batch_of()
+    model, batch = Transformer(config(positions=positions), SOURCE, TARGET), batch_of()
     with torch.inference_mode():
         model(batch)
     model(batch).sum().backward()

@@ -32,7 +32,8 @@ class Positions:
         check_start(start)
         end, table = start + like.shape[-2], self.table  # another thread may put a shorter one in its place
         if end > len(table) or table.dtype != like.dtype or table.device != like.device:
-            self.table = table = sinusoidal(max(end, 2 * len(table)), like.shape[-1]).to(like)
+            with torch.inference_mode(False):  # kept, so that training may multiply by it
+                self.table = table = sinusoidal(max(end, 2 * len(table)), like.shape[-1]).to(like)
         return table[start:end]  # (T, D)
 
 
