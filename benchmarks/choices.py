@@ -1,7 +1,7 @@
 """What each choice of the pipeline is worth on Multi30k's validation set: averaging, beam, length penalty, subword
 sampling, label smoothing.
 
-    python benchmarks/choices.py --runs runs/choices --steps 4000
+    python benchmarks/choices.py --runs runs/choices --steps 2500
 
 Trains the recipe `multi30k` once per seed as it is, and once more per seed for each choice that is made in training,
 always for the same number of updates; a run that is there already is taken as it is, a broken one goes on. Then every
@@ -11,6 +11,7 @@ model translates all of val, and `results/choices.json` gets BLEU per seed. Test
 import argparse
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ def main() -> None:
             folder, translator = trained(given.runs, given.steps, seed, name)
             note("training", name, seed, translator)
             if name == "as shipped":
-                for what, value, other in (*decoded(translator), *averaged(folder, translator)):
+                # One after the other: averaging puts other weights into the model that all of them share.
+                for what, value, other in chain(decoded(translator), averaged(folder, translator)):
                     note(what, value, seed, other)
     shipped: dict[str, Any] = Recipe.load("multi30k", [f"train.steps={given.steps}"]).model_dump()
     result = {
