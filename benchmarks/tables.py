@@ -316,11 +316,18 @@ def attention_cost() -> str:
     return table(head, *rows) + f"\n\n{note}\n\n{additive}"
 
 
+def elsewhere(file: str, name: str) -> Callable[[], str]:
+    """A table that a file beside this one makes."""
+    return lambda: str(runpy.run_path(str(HERE / file))[name](table))
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"results": lambda: results("en")},
     "README.zh-CN.md": {"results": lambda: results("zh")},
     "docs/attention.md": {"score functions": score_functions, "attention cost": attention_cost},
-    "docs/cost.md": {"complexity": lambda: runpy.run_path(str(HERE / "complexity_table.py"))["complexity"](table)},
+    "docs/after.md": {name: elsewhere("model_tables.py", name) for name in ("perplexities", "blanks", "pretraining")},
+    "docs/before.md": {"architectures": elsewhere("model_tables.py", "architectures")},
+    "docs/cost.md": {"complexity": elsewhere("complexity_table.py", "complexity")},
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
     "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
 }

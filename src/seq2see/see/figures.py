@@ -45,7 +45,7 @@ def attention(explanation: Explanation) -> Figure:
         axes = block.subplots(len(grids[kind]), len(grids[kind][0]), squeeze=False)
         for i, layer in enumerate(grids[kind]):
             for j, weights in enumerate(layer):
-                _panel(axes[i][j], weights, rows if j == 0 else None, columns if i == 0 else None)
+                panel(axes[i][j], weights, rows if j == 0 else None, columns if i == 0 else None)
                 axes[i][j].set_xlabel(f"layer {i + 1} · head {j + 1}", fontsize=6, labelpad=2)
     return figure
 
@@ -57,12 +57,12 @@ def alignment(
     size = (2.4 + 0.42 * len(source), 2.0 + 0.22 * len(target))
     figure = Figure(figsize=size, layout="constrained")
     left, right = figure.subplots(1, 2)
-    _panel(left, weights, target, source)
+    panel(left, weights, target, source)
     left.set_xlabel(title, fontsize=8)
     truth = weights.new_zeros(len(target), len(source))
     for i, j in gold:
         truth[j, i] = 1.0
-    _panel(right, truth, target, source)
+    panel(right, truth, target, source)
     right.set_xlabel("gold alignment", fontsize=8)
     return figure
 
@@ -124,7 +124,8 @@ def _layers(explanation: Explanation, kind: str) -> list[Tensor]:
     return found
 
 
-def _panel(axes: Axes, weights: Tensor, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
+def panel(axes: Axes, weights: Tensor, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
+    """One map of weights (rows, columns), with names at its sides where they are given."""
     axes.imshow(weights.numpy(), cmap=COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     axes.tick_params(length=0, labelsize=6, top=False, labeltop=True, bottom=False, labelbottom=False)
     axes.set_xticks(range(len(columns or [])), columns or [], rotation=90, parse_math=False)

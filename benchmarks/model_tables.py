@@ -1,0 +1,94 @@
+"""The tables of docs/before.md and docs/after.md, from the raw JSON of the benchmarks that they name."""
+
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+NOT_YET = "Not run yet."
+CURVES = (
+    "![Learning curves over minutes and over epochs, and BLEU by the length of the source](images/architectures.png)"
+)
+LOOKS = "![What each decoder looks at while it reads the same translation](images/architectures-attention.png)"
+
+Table = Callable[..., str]
+
+
+def found(name: str) -> Any:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def architectures(table: Table) -> str:
+    """Every kind of model on Multi30k, at the same wall-clock and at the same epochs."""
+    if (result := found("architectures")) is None:
+        return NOT_YET
+    budgets, tests = result["budgets"], list(result["rows"]["minutes"][0]["bleu"])
+    head = ("model", "recipe", "parameters", "target tokens/s", "epochs")
+    head += tuple(f"{budgets['minutes']:g} minutes: {test}" for test in tests)
+    head += (f"{budgets['epochs']:g} epochs: {tests[0]}", "minutes for them")
+    rows = [
+        (
+            timed["name"],
+            f"`{timed['recipe']}`",
+            f"{timed['parameters']:,}",
+            f"{timed['target_tokens_per_second']:,.0f}",
+            f"{timed['training']['epochs']}",
+            *(f"{timed['bleu'][test]:.2f}" for test in tests),
+            f"{counted['bleu'][tests[0]]:.2f}",
+            f"{counted['training']['seconds'] / 60:.1f}",
+        )
+        for timed, counted in zip(result["rows"]["minutes"], result["rows"]["epochs"], strict=True)
+    ]
+    first = result["rows"]["minutes"][0]
+    machine = f"{first['machine']['processor']}, {first['machine']['threads']} thread(s) each"
+    verdicts = ", ".join(f"{name}: {verdict}" for name, verdict in result["verdicts"].items() if verdict)
+    note = f"One seed, beam 4; {machine}; {first['signature']}. Paired tests against the {first['name']}: {verdicts}."
+    return f"{table(head, *rows)}\n\n{note}\n\n{CURVES}\n\n{by_length(table, result)}\n\n{LOOKS}"
+
+
+def by_length(table: Table, result: Any) -> str:
+    buckets = result["by_length"]
+    head = ("BLEU by words of the source", *(f"{each['bucket']} ({each['sentences']} sentences)" for each in buckets))
+    return table(head, *((name, *(f"{each['bleu'][name]:.1f}" for each in buckets)) for name in buckets[0]["bleu"]))
+
+
+def blanks(table: Table) -> str:
+    """How many blanks the masked model fills so that the sentence agrees."""
+    if (result := found("blanks")) is None:
+        return NOT_YET
+    rows = [(kind, f"{of['asked']}", f"{of['right'] / of['asked']:.1%}") for kind, of in result["kinds"].items()]
+    asked = sum(of["asked"] for of in result["kinds"].values())
+    rows.append(("all", f"{asked}", f"{result['accuracy']:.1%}"))
+    return table(("blank", "asked", "agrees"), *rows)
+
+
+def pretraining(table: Table) -> str:
+    """What a hundred labels teach, with and without pre-training."""
+    if (result := found("pretraining")) is None:
+        return NOT_YET
+    begun = {row["begun"]: None for row in result["rows"]}  # in their order, once each
+    tests = list(result["rows"][0]["tests"])
+    rows = []
+    for name in begun:
+        seeds = [row["tests"] for row in result["rows"] if row["begun"] == name]
+        right = {test: [seed[test]["accuracy"] for seed in seeds] for test in tests}
+        rows.append((name, *(f"{statistics.mean(of):.1%} ({min(of):.1%} to {max(of):.1%})" for of in right.values())))
+    seeds = len({row["seed"] for row in result["rows"]})
+    note = f"{result['labels']} labels, {seeds} seeds: mean, lowest and highest."
+    return f"{table(('begun', *tests), *rows)}\n\n{note}"
+
+
+def perplexities(table: Table) -> str:
+    """Counted n-grams and the Transformer over the same tokens."""
+    if (result := found("perplexity")) is None:
+        return NOT_YET
+    models = list(next(iter(next(iter(result["models"].values()))["tests"].values())))
+    rows = [
+        (f"`{name}`", test, *(f"{by[model]:.1f}" for model in models))
+        for name, model_result in result["models"].items()
+        for test, by in model_result["tests"].items()
+    ]
+    return table(("recipe", "test set", *models), *rows)
