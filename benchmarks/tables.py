@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 NOT_RUN = "not run here"
 NOT_YET = "Not run yet."
+OWN_LINE = "multi30k-??-??-*"  # the cards of our own line: a direction, a budget, a seed
 
 
 def raw(name: str) -> Any:
@@ -79,7 +80,7 @@ def results(language: str) -> str:
                     "BLEU " + " / ".join(f"{each['tests']['test_2016_flickr']['bleu']:.1f}" for each in seeds),
                     f"`{command(card)}`",
                 )
-                for seeds in by_setting("multi30k-*")
+                for seeds in by_setting(OWN_LINE)
                 for card in seeds[:1]
             ),
             (
@@ -120,7 +121,7 @@ def machines() -> str:
     found: dict[str, list[str]] = {}
     names = {
         "captions": "demo",
-        "multi30k": "multi30k-*",
+        "multi30k": OWN_LINE,
         "tatoeba": "tatoeba",
         "bench": "bench-base",
         "beam": "decoding",
@@ -156,7 +157,7 @@ def command(card: Any) -> str:
 def multi30k() -> str:
     """Our own line on Multi30k: each direction and budget, every test set, every seed."""
     rows = []
-    for seeds in by_setting("multi30k-*"):
+    for seeds in by_setting(OWN_LINE):
         for name in seeds[0]["tests"]:
             tests = [card["tests"][name] for card in seeds]
             rows.append(
@@ -171,7 +172,7 @@ def multi30k() -> str:
                 )
             )
     head = ("command", "test set", "BLEU, by seed", "lowercased", "chrF", "minutes", "threads")
-    return table(head, *rows) + f"\n\n{signed(cards('multi30k-*')[0])}"
+    return table(head, *rows) + f"\n\n{signed(cards(OWN_LINE)[0])}"
 
 
 # Score cards of a recipe that has another name there, or several seeds.
@@ -190,12 +191,12 @@ def recipes() -> str:
         else:
             found = cards(CARDS.get(name, name))
         for card in found:
+            spent = f"{card['training']['seconds'] / 60:.0f}", f"{card['machine']['threads']}"
             for test, scores in card["tests"].items():
-                minutes = card["training"]["seconds"] / 60
-                rows.append((f"`{name}`", test, f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}", f"{minutes:.0f}"))
+                rows.append((f"`{name}`", test, f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}", *spent))
         if not found:
-            rows.append((f"`{name}`", NOT_RUN, "", "", ""))
-    return table(("recipe", "test set", "BLEU", "chrF", "minutes"), *rows)
+            rows.append((f"`{name}`", NOT_RUN, "", "", "", ""))
+    return table(("recipe", "test set", "BLEU", "chrF", "minutes", "threads"), *rows)
 
 
 def finished() -> bool:
