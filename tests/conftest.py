@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import torch
+from PIL import Image
 from rich.console import Console
 
 from seq2see.config import Recipe
@@ -93,6 +94,17 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("learned")
     settings = ("model.positions=learned", "model.max_positions=20", "data.max_length=16", "train.steps=2")
     Toy(folder).train(folder / "run", *settings)
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a model of digits that has hardly begun, beside a digit.png; to be read, not written."""
+    pytest.importorskip("sklearn")
+    folder = tmp_path_factory.mktemp("pictured")
+    Image.new("L", (8, 8), 99).save(folder / "digit.png")
+    settings = ("train.steps=2", "model.width=8", "model.heads=2", "model.encoder_layers=2")
+    train("vit-digits", out=folder / "run", overrides=settings, device="cpu", console=Console(file=io.StringIO()))
     return folder / "run"
 
 

@@ -80,7 +80,7 @@ def test_a_file_of_that_name_goes_before_a_shipped_recipe(tmp_path: Path, monkey
         ("data.test=3", "data.test = 3: input should be a valid "),
         ("data.columns=[0]", "data.columns.1 is missing"),
         ("model.heads=3", "model.width (256) must be divisible by model.heads (3)"),
-        ("data.corpus=wmt", "data.corpus = 'wmt': input should be 'captions' or 'multi30k'"),
+        ("data.corpus=wmt", "data.corpus = 'wmt': input should be 'captions', 'multi30k', 'digits' or 'fashion'"),
         ("data.target=de", "data.source and data.target are both 'de'; they must differ"),
         ("data.columns=[2, 2]", "data.columns [2, 2] must name two different columns"),
         ('data.train=["a", "b", "c"]', "data.train lists 3 files; two aligned files are [source, target]"),
@@ -309,3 +309,47 @@ def test_what_is_derived() -> None:
     assert recipe.train.peak(512) == pytest.approx((512 * 4000) ** -0.5)
     words = Recipe.model_validate(MINIMAL | {"tokenizer": {"kind": "words"}})
     assert words.tie == "target" and not words.one_vocabulary
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["kind=merge", "r=[1, 2]"], "reduce.r has 2 numbers; model.encoder_layers is 3"),
+        (["kind=merge", "r=-1"], "reduce.r = -1: must be a whole number of at least 0, or one for each layer"),
+        (["kind=merge", "r=0.5"], "reduce.r = 0.5: must be a whole number"),
+        (["kind=prune", "thresholds=[0.1, 2.0, 1]"], "reduce.thresholds = [0.1, 2.0, 1]: must be a number from 0 to 1"),
+        (["kind=prune", "mode=top", "keep=[0.5]"], "reduce.keep has 1 numbers"),
+        (["kind=merge", "r=[1, 2, 3]", "schedule=decreasing"], "a list is a schedule itself"),
+        (["r=8"], "reduce.r is for reduce.kind 'merge'"),
+        (["kind=prune", "match=neighbours"], "reduce.match is for reduce.kind 'merge'"),
+        (["kind=merge", "mode=top"], "reduce.mode is for reduce.kind 'prune'"),
+        (["kind=prune", "keep=0.3"], "reduce.keep is for reduce.kind 'prune' and reduce.mode 'top'"),
+        (["kind=prune", "mode=top", "thresholds=0.3"], "reduce.thresholds is for"),
+        (["kind=prune", "penalty=0.3"], "reduce.penalty is for reduce.kind 'prune' and reduce.mode 'soft'"),
+        (["kind=prune", "mode=soft", "temperature=0"], "reduce.temperature = 0: input should be greater than 0"),
+        (["kind=merge", "model.positions=rotary"], "model.positions 'rotary' is for all tokens"),
+        (["kind=merge", "model.kind=lstm"], "reduce.kind 'merge' is for encoders of model.kind 'transformer'"),
+        (["kin=merge"], "unknown key reduce.kin; did you mean reduce.kind?"),
+    ],
+    ids=str,
+)
+def test_merging_and_pruning_that_cannot_be_are_refused(tmp_path: Path, overrides: list[str], says: str) -> None:
+    keys = [each if each.startswith("model.") else f"reduce.{each}" for each in overrides]
+    assert says in refusal(write(tmp_path), *keys)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"kind": "merge", "r": [4, 2, 0]},
+        {"kind": "merge", "r": 2, "schedule": "decreasing", "match": "neighbours"},
+        {"kind": "prune", "thresholds": 0},
+        {"kind": "prune", "mode": "soft", "thresholds": [0.1, 0.2, 1], "temperature": 0.1, "penalty": 2},
+        {"kind": "prune", "mode": "top", "keep": 1},
+    ],
+    ids=str,
+)
+def test_merging_and_pruning_are_saved(tmp_path: Path, keys: dict[str, Any]) -> None:
+    recipe = Recipe.model_validate(MINIMAL | {"reduce": keys})
+    recipe.save(tmp_path / "saved.toml")
+    assert Recipe.load(tmp_path / "saved.toml") == recipe

@@ -17,7 +17,7 @@ from seq2see.config import Recipe
 ROOT = Path(__file__).parents[1]
 PAGES = {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
-CHAPTERS = ["attention", "heads", "masks", "positions", "norms", "cost", "before", "after"]
+CHAPTERS = ["attention", "heads", "masks", "positions", "norms", "cost", "before", "after", "pictures", "cheaper"]
 MOST_BYTES = 150_000
 
 
@@ -80,18 +80,21 @@ def test_what_is_to_see_can_be_seen(
     expected: str,
     trained: Path,
     learned: Path,
+    pictured: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = shlex.split(command)
-    models = {"--model": str(learned if "positions" in command else trained)}
+    model = pictured if "vit" in command else learned if "positions" in command else trained
+    models = {"--model": str(model)}
     stored = ROOT / arguments[arguments.index("--out") + 1] if "--out" in arguments else None
     if stored is not None:
         models["--out"] = str(tmp_path / stored.name)
     for i, option in enumerate(arguments):
         if option in models:
             arguments[i + 1] = models[option]
+    monkeypatch.chdir(model.parent)  # where there is a digit.png
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as ended:
         cli.main()

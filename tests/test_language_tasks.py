@@ -427,7 +427,7 @@ def test_the_prefix_model_translates_scores_and_explains(runs: Runs, tmp_path: P
         ("language", ["model.decoder_layers=2"], "task 'language' is one stack of model.encoder_layers; leave"),
         ("masked", ["model.kind=prefix"], "task 'masked' is one stack of model.encoder_layers; leave model.kind"),
         ("masked", ["train.choose=bleu"], "train.choose 'bleu' is for task 'translate'; 'masked' is chosen by its"),
-        ("frobnicate", [], "task = 'frobnicate': input should be 'translate', 'language', 'masked' or 'classify'"),
+        ("frobnicate", [], "task = 'frobnicate': input should be 'translate', 'language', 'masked', 'classify' or "),
         ("translate", ["model.kind=prefix", "model.decoder_layers=2"], "model.decoder_layers is for model.kind"),
         ("translate", ["model.kind=prefix", "model.positions=rotary"], "model.positions 'rotary' is for one sequence"),
     ],

@@ -14,9 +14,10 @@ FILES = sorted(ROOT.rglob("*.py"))
 ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 # Each may import from those before it and, being a folder, from itself; the package hands out what stands before it.
-FLOW = ["errors", "config", "files", "text", "hypotheses", "lines", "ct2", "batches", "workers", "layers", "models"]
-FLOW += ["training", "decode", "sampling", "translator", "language", "tasks", "pretrained", "analysis", "evaluate"]
-FLOW += ["compare", "run", "options", "language_commands"]
+FLOW = ["errors", "recipe_files", "config", "files", "text", "hypotheses", "lines", "ct2", "batches", "pictures"]
+FLOW += ["workers", "layers", "models", "training", "decode", "sampling", "translator", "language", "vision", "tasks"]
+FLOW += ["pretrained", "analysis", "evaluate", "compare", "lessons", "picture_lessons", "run", "options"]
+FLOW += ["language_commands"]
 FLOW += ["see", "demo", "convert", "export", "bench", "api", "cli"]
 PLACE = {name: place for place, name in enumerate([*FLOW, "seq2see"])}
 CORE = ["layers/masks", "layers/attention", "layers/positions", "layers/blocks", "models/transformer"]
@@ -87,7 +88,9 @@ def test_the_package_itself_is_asked_for_its_version_alone(path: Path) -> None:
                 assert alias.name == "__version__" or f"seq2see.{alias.name}" in MODULES, f"{path}:{node.lineno}"
 
 
-TORCHLESS = [ROOT / f"{name}.py" for name in ("errors", "config", "files", "hypotheses", "lines", "ct2")]
+TORCHLESS = [
+    ROOT / f"{name}.py" for name in ("errors", "recipe_files", "config", "files", "hypotheses", "lines", "ct2")
+]
 
 
 @pytest.mark.parametrize("path", [*sorted((ROOT / "text").glob("*.py")), *TORCHLESS], **ids)

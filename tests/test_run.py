@@ -341,7 +341,7 @@ def test_other_text_makes_another_vocabulary_until_there_is_a_checkpoint(
     assert second != first
     toy.pairs.write_text(text, encoding="utf-8")
     for _ in range(2):
-        with pytest.raises(InputError, match="run: was begun on other text"):
+        with pytest.raises(InputError, match="run: was begun on other data"):
             toy.train(tmp_path / "run", *SMALL, "train.checkpoint_every=1", resume=True)
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == second
 

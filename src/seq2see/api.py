@@ -15,7 +15,9 @@ from seq2see.layers.trace import Trace
 from seq2see.lines import Translation
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.models.transformer import Transformer
+from seq2see.models.vit import VisionTransformer
 from seq2see.run import train
 from seq2see.sampling import Sampling
 from seq2see.training.loss import smoothed_loss
 from seq2see.translator import Explanation, Scored, Translator, load
+from seq2see.vision import PictureModel, load_pictures

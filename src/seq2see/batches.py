@@ -21,7 +21,7 @@ MOST_PADDING = 0.05  # of a batch that is at least half full
 class Batch:
     """Some sentence pairs as padded ids; `lines` says which pairs of the corpus they are."""
 
-    source: Tensor  # (B, S): w1 … wn </s>
+    source: Tensor  # (B, S): w1 … wn </s>; of pictures their pixels (B, C, H, W)
     target_in: Tensor  # (B, T): <s> w1 … wn
     target_out: Tensor  # (B, T): w1 … wn </s>
     lines: list[int]

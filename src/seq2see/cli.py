@@ -14,7 +14,7 @@ from rich.console import Console
 from seq2see.bench import commands as bench
 from seq2see.errors import InputError, WorkError
 from seq2see.language_commands import classify, fill, generate
-from seq2see.options import Beam, Data, Device, Json, Model, Set, read_texts, show
+from seq2see.options import Beam, Data, Device, Json, Merge, Model, Set, read_texts, show
 from seq2see.see import commands as see
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def translate(
     beam: Beam = None,
     n_best: Annotated[int, typer.Option(min=1, help="So many translations a line, as Moses prints them.")] = 1,
     engine: Annotated[str, typer.Option(help="torch, or ct2 for what `seq2see export` wrote.")] = "torch",
+    merge: Merge = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
@@ -79,7 +80,7 @@ def translate(
     from seq2see.lines import read
 
     alone = len(texts) == 1 if texts else sys.stdin.isatty()
-    translator = _open(model, engine, device, alone)
+    translator = _open(model, engine, device, alone, merge)
     width = beam or translator.recipe.decode.beam
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
@@ -101,11 +102,13 @@ def translate(
         sys.stdout.flush()
 
 
-def _open(model: Path, engine: str, device: str, alone: bool) -> "Translator | Engine":
+def _open(model: Path, engine: str, device: str, alone: bool, merge: int | None) -> "Translator | Engine":
     """The model by the engine's name; `alone` if it is for one sentence at a time."""
     if engine == "ct2":
         if device not in ("auto", "cpu"):
             raise InputError(f"--device {device}: --engine ct2 translates on the cpu")
+        if merge is not None:
+            raise InputError(f"--merge {merge}: is for --engine torch")
         from seq2see import ct2
 
         return ct2.load(model, alone=alone)
@@ -113,7 +116,7 @@ def _open(model: Path, engine: str, device: str, alone: bool) -> "Translator | E
         raise InputError(f"--engine {engine!r} is not one of torch, ct2")
     from seq2see.translator import load
 
-    return load(model, device)
+    return load(model, device, merge)
 
 
 @app.command()
@@ -149,14 +152,29 @@ def score(
 @app.command()
 def evaluate(
     model: Model,
-    source: Annotated[Path, typer.Option(help="The file to translate, one sentence a line.")],
-    reference: Annotated[Path, typer.Option(help="Its translation, line by line.")],
+    source: Annotated[Path | None, typer.Option(help="The file to translate, one sentence a line.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its translation, line by line.")] = None,
+    data: Data = None,
+    test: Annotated[str | None, typer.Option(help="Without --source: this test set of the recipe's data.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file, line by line.")] = None,
     beam: Beam = None,
+    merge: Merge = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Translate a file, score it with sacreBLEU, and count the kinds of its errors."""
+    """Translate a file, score it with sacreBLEU, and count the kinds of its errors.
+
+    Without --source and --reference, put a model of any task to a test set of the data that it was trained on.
+    """
+    if source is None and reference is None and out is None and beam is None:
+        from seq2see.run import examine as examine_own
+
+        own = examine_own(model, data, test, device, merge)
+        return show(own.values, own.lines, as_json)
+    if source is None or reference is None:
+        raise InputError(f"Missing option '--{'reference' if source else 'source'}', to translate and score a file")
+    if data is not None or test is not None:
+        raise InputError("--data and --test choose a test set of the recipe's; --source and --reference are one")
     from seq2see.evaluate import check, examine, write
     from seq2see.text.corpora import read_aligned
     from seq2see.translator import load
@@ -164,7 +182,7 @@ def evaluate(
     sources, references = read_aligned(source, reference)
     if out is not None:
         check(out, source, reference)
-    translator = load(model, device)
+    translator = load(model, device, merge)
     found = examine(translator, sources, references, beam)
     if out is not None:
         write(found.outputs, out)

@@ -1,29 +1,19 @@
 """The recipe: one TOML file says everything about one run, and nothing unknown or impossible passes."""
 
-import difflib
-import math
-import os
-import tomllib
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from seq2see.errors import InputError
+from seq2see.recipe_files import first_problem, override, read, written
+from seq2see.recipe_files import shipped as shipped
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
 Paths = str | list[str]
-
-# A recipe holds one key of each group, so that one given by --set takes the other's place.
-RIVALS = (
-    ("train.steps", "train.epochs", "train.minutes"),
-    ("train.batch_tokens", "train.batch_sentences"),
-    ("data.corpus", "data.train"),
-)
 
 # The keys of [model] that not every kind uses, and the kinds that do.
 RECURRENT = ("rnn", "lstm", "gru")
@@ -36,6 +26,26 @@ USED_BY = {
     "attend": RECURRENT,
     "kernel": ("conv",),
 }
+# The keys that task 'images' alone has a use for, and those that it has none for.
+FOR_PICTURES = ("data.size", "data.colour", "model.patch", "model.pool", "augment")
+FOR_TEXT = (
+    *(
+        f"data.{key}"
+        for key in ("source", "target", "val", "test", "columns", "hold_out", "join", "max_length", "labels")
+    ),
+    *(f"model.{key}" for key in ("kind", "decoder_layers", "positions", "max_positions", "embedding_init", "tie")),
+    *("tokenizer", "decode", "train.choose", "train.validate_sentences"),
+)
+PICTURES = ("digits", "fashion")
+
+# The keys of [reduce], the kind that uses them, and its modes that do.
+REDUCED_BY = (
+    (("r", "schedule", "match"), "merge", ("hard", "soft", "top")),
+    (("mode",), "prune", ("hard", "soft", "top")),
+    (("thresholds",), "prune", ("hard", "soft")),
+    (("temperature", "penalty"), "prune", ("soft",)),
+    (("keep",), "prune", ("top",)),
+)
 
 
 class Section(BaseModel):
@@ -45,19 +55,22 @@ class Section(BaseModel):
 
 
 class DataConfig(Section):
-    """Which text: a named corpus, or paths; two aligned files as a list, one TSV as a string."""
+    """Which text: a named corpus, or paths; two aligned files as a list, one TSV as a string. Or which pictures."""
 
     source: str = "de"  # language code; picks the file ending and spaCy's rules
     target: str = "en"
-    corpus: Literal["captions", "multi30k"] | None = None
-    train: Paths | None = None  # relative to --data, else to the working directory
+    corpus: Literal["captions", "multi30k", "digits", "fashion"] | None = None
+    train: Paths | None = None  # relative to --data, else to the working directory; of pictures: their folder
     val: Paths | None = None
     test: dict[str, Paths] | Paths | None = None  # several test sets: a table of name = path
     columns: tuple[Whole, Whole] = (0, 1)  # of a TSV: where source and target stand
     hold_out: Whole = 1000  # pairs kept from training for val, and again for test, where those are not given
-    limit: Count | None = None  # train on the first so many pairs only; captions: as many, of millions
+    limit: Count | None = None  # train on the first so many only; captions: as many, of millions
+    join: Count = 1  # so many consecutive pairs, of train, val and test alike, become one long pair
     max_length: Count = 128  # tokens on a side; longer pairs are left out of training and reported
     labels: Literal["language", "number"] | None = None  # to classify: which side, or the number of a caption's subject
+    size: Count | None = None  # pixels on a side that pictures are scaled to; else all are as large as the first
+    colour: bool = False  # picture files in red, green and blue; else in grey
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -121,6 +134,8 @@ class ModelConfig(Section):
     tie: Literal["all", "target", "none"] | None = None  # share embeddings; by default all with one vocabulary
     attend: bool = True  # rnn, lstm, gru: look at all states of the encoder; false: the last one is all there is
     kernel: Count = 3  # conv: words that a layer sees at once
+    patch: Count = 4  # images: pixels on a side of a patch, which is what a word is in text
+    pool: Literal["class", "mean"] = "class"  # images: what is classified, a token of its own or the mean of all
 
     @model_validator(mode="after")
     def _used(self) -> Self:
@@ -178,7 +193,7 @@ class TrainConfig(Section):
     epochs: Count | None = None
     minutes: Annotated[float, Field(gt=0)] | None = None
     batch_tokens: Count | None = None  # padded tokens on the longer side of a batch; by default 4096
-    batch_sentences: Count | None = None  # instead: a fixed number of pairs
+    batch_sentences: Count | None = None  # instead: a fixed number of pairs, or of pictures
     accumulate: Count = 1  # batches summed into one update
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for the matrices inside the network, Adam for the rest
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
@@ -214,6 +229,57 @@ class TrainConfig(Section):
         return self.lr if self.lr is not None else (width * self.warmup) ** -0.5
 
 
+class AugmentConfig(Section):
+    """How a training picture changes each time it is seen, drawn by seed, epoch and line."""
+
+    shift: Whole = 0  # pixels that it moves at most, up or down and left or right
+    flip: bool = False  # mirrored, every other time
+    cut_out: Whole = 0  # pixels on a side of a square without content (DeVries and Taylor, 2017)
+
+
+class ReduceConfig(Section):
+    """Fewer tokens from layer to layer of the encoder: merged (Bolya et al., 2023) or pruned (Kim et al., 2022)."""
+
+    kind: Literal["none", "merge", "prune"] = "none"
+    r: int | list[int] = 8  # merge: so many tokens in each layer, or a number for each
+    schedule: Literal["constant", "decreasing"] = "constant"  # merge: r everywhere, or from 2 r down to 0
+    match: Literal["bipartite", "neighbours"] = "bipartite"  # merge: the most alike, or the most alike side by side
+    mode: Literal["hard", "soft", "top"] = "hard"  # prune: below thresholds; these learned; or all but the best
+    thresholds: float | list[float] = 0.01  # hard, soft: of the attention received; one rises to the last layer
+    temperature: Annotated[float, Field(gt=0)] = 0.002  # soft: how far around its threshold a token counts in part
+    penalty: Annotated[float, Field(gt=0)] = 0.1  # soft: what keeping all tokens adds to the loss
+    keep: float | list[float] = 0.5  # top: the share of the tokens left; one falls to the last layer
+
+    @field_validator("r", "thresholds", "keep", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any, field: ValidationInfo) -> Any:
+        whole = field.field_name == "r"
+        rule = "a whole number of at least 0" if whole else "a number from 0 to 1"
+        for each in value if isinstance(value, list) else [value]:
+            number = type(each) is int or (type(each) is float and not whole)
+            if not number or each < 0 or (each > 1 and not whole):
+                raise ValueError(f"reduce.{field.field_name} = {value!r}: must be {rule}, or one for each layer")
+        return value
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        for keys, kind, modes in REDUCED_BY:
+            for key in self.model_fields_set & {*keys}:
+                if self.kind != kind or self.mode not in modes:
+                    how = f" and reduce.mode {' or '.join(map(repr, modes))}" if len(modes) < 3 else ""
+                    raise ValueError(f"reduce.{key} is for reduce.kind {kind!r}{how}")
+        return self
+
+    def check(self, layers: int) -> None:
+        """A list has a number for each layer."""
+        for key in ("r", "thresholds", "keep"):
+            value = getattr(self, key)
+            if isinstance(value, list) and len(value) != layers:
+                raise ValueError(f"reduce.{key} has {len(value)} numbers; model.encoder_layers is {layers}")
+        if isinstance(self.r, list) and self.schedule != "constant":
+            raise ValueError("reduce.schedule is for one reduce.r; a list is a schedule itself")
+
+
 class DecodeConfig(Section):
     """How translations are searched."""
 
@@ -226,12 +292,29 @@ class DecodeConfig(Section):
 class Recipe(Section):
     """One run: data → tokenizer → model → train → decode."""
 
-    task: Literal["translate", "language", "masked", "classify"] = "translate"  # all but the first read data.target
+    # Of text all but the first read data.target; images classifies pictures.
+    task: Literal["translate", "language", "masked", "classify", "images"] = "translate"
     data: DataConfig
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig = ModelConfig()
+    augment: AugmentConfig = AugmentConfig()
+    reduce: ReduceConfig = ReduceConfig()
     train: TrainConfig
     decode: DecodeConfig = DecodeConfig()
+
+    @model_validator(mode="after")
+    def _of_text_or_pictures(self) -> Self:
+        pictures = self.task == "images"
+        for name in FOR_TEXT if pictures else FOR_PICTURES:
+            section, _, key = name.partition(".")
+            if section in self.model_fields_set and (not key or key in getattr(self, section).model_fields_set):
+                raise ValueError(f"{name} is for {'text' if pictures else 'pictures'}, not for task {self.task!r}")
+        if self.data.corpus is not None and pictures != (self.data.corpus in PICTURES):
+            what = "text" if pictures else "pictures"
+            raise ValueError(f"data.corpus {self.data.corpus!r} is {what}, which task {self.task!r} does not learn")
+        if pictures and isinstance(self.data.train, list):
+            raise ValueError("data.train lists files; pictures are in one folder")
+        return self
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -246,14 +329,27 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _reducible(self) -> Self:
+        self.reduce.check(self.model.encoder_layers)
+        if self.reduce.kind == "none":
+            return self
+        if self.task not in ("translate", "classify", "images") or self.model.kind != "transformer":
+            raise ValueError(f"reduce.kind {self.reduce.kind!r} is for encoders of model.kind 'transformer'")
+        if self.model.positions == "rotary":
+            raise ValueError("model.positions 'rotary' is for all tokens; with [reduce] their places change")
+        return self
+
+    @model_validator(mode="after")
     def _of_one_side(self) -> Self:
         if (self.task == "classify") != (self.data.labels is not None):
             raise ValueError("data.labels says what task 'classify' learns: both, or neither")
+        if self.task == "classify" and self.data.join > 1:
+            raise ValueError(f"data.join ({self.data.join}) is for other tasks: data.labels are of single sentences")
         if self.data.labels == "number" and self.data.corpus != "captions":
             raise ValueError("data.labels 'number' is known of data.corpus 'captions' alone")
         if self.data.labels == "language" and not self.one_vocabulary:
             raise ValueError("data.labels 'language' needs one vocabulary: tokenizer.joint = true and subwords")
-        if self.task != "translate":
+        if self.task not in ("translate", "images"):
             if self.model.kind != "transformer" or "decoder_layers" in self.model.model_fields_set:
                 keys = "leave model.kind and model.decoder_layers out"
                 raise ValueError(f"task {self.task!r} is one stack of model.encoder_layers; {keys}")
@@ -272,121 +368,23 @@ class Recipe(Section):
     @classmethod
     def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> "Recipe":
         """Read a TOML file, or a recipe that seq2see ships by its bare name, with `section.key=value` overrides."""
-        table = _read(path)
-        for override in overrides:
-            _override(table, override)
+        table = read(path)
+        for each in overrides:
+            override(table, each)
         try:
             return cls.model_validate(table)
         except ValidationError as error:
-            raise InputError(f"{path}: {_first_problem(error)}") from None
+            raise InputError(f"{path}: {first_problem(error, cls.keys())}") from None
 
     def save(self, path: Path) -> None:
         """Write what was set (derived values stay derived) so that `load` gives this recipe again."""
-        sections = self.model_dump(exclude_unset=True, exclude_none=True)
-        lines: list[str] = []
-        if "task" in sections:  # what belongs to no table stands before the first
-            lines += [f"task = {_toml(sections.pop('task'))}", ""]
-        for name, section in sections.items():
-            lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in section.items()), ""]
-        path.write_text("\n".join(lines), encoding="utf-8")
+        path.write_text(written(self.model_dump(exclude_unset=True, exclude_none=True)), encoding="utf-8")
 
-
-def shipped() -> list[str]:
-    """The names of the recipes that come with the package."""
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in resources.files("seq2see.recipes").iterdir()
-        if entry.name.endswith(".toml")
-    )
-
-
-def _read(path: str | Path) -> dict[str, Any]:
-    try:
-        if str(path) in shipped() and not Path(path).is_file():
-            text = (resources.files("seq2see.recipes") / f"{path}.toml").read_text(encoding="utf-8")
-        else:
-            text = Path(path).read_bytes().decode("utf-8-sig")
-        return tomllib.loads(text)
-    except FileNotFoundError:
-        known = ", ".join(shipped())
-        raise InputError(f"{path}: no such recipe; a path, or one that is shipped: {known}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the recipe: {os.strerror(error.errno or 0)}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}; a recipe is a TOML text file") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not TOML: {error}") from None
-
-
-def _override(table: dict[str, Any], override: str) -> None:
-    key, equals, text = override.partition("=")
-    section, dot, name = key.strip().partition(".")
-    if not (equals and dot and section and name):
-        raise InputError(f"--set {override!r}: write it as section.key=value, like train.lr=0.002")
-    try:
-        value: Any = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text.strip()  # a bare word is a string: --set model.norm=post
-    rows = table.setdefault(section, {})
-    if not isinstance(rows, dict):
-        raise InputError(f"--set {override!r}: {section!r} is not a table of the recipe")
-    for rivals in RIVALS:
-        if key.strip() in rivals:
-            for rival in rivals:
-                rows.pop(rival.partition(".")[2], None)
-    rows[name] = value
-
-
-def _first_problem(error: ValidationError) -> str:
-    # An unknown key is often the misspelt one that then counts as missing: it comes first.
-    problem = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
-    place = [str(part) for part in problem["loc"] if part not in ("str", "list[str]", "dict[str,union[str,list[str]]]")]
-    key = ".".join(place)
-    if problem["type"] == "extra_forbidden":
-        nearest = _nearest(place)
-        hint = f"did you mean {nearest}?" if nearest else f"known: {', '.join(_siblings(place))}"
-        return f"unknown key {key}; {hint}"
-    if problem["type"] == "missing":
-        return f"{key} is missing"
-    if problem["type"] == "value_error":
-        return problem["msg"].removeprefix("Value error, ")
-    return f"{key} = {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
-
-
-def _known_keys() -> list[str]:
-    return [
-        name
-        for section, field in Recipe.model_fields.items()
-        for name in (section, *(f"{section}.{key}" for key in getattr(field.annotation, "model_fields", ())))
-    ]
-
-
-def _nearest(place: list[str]) -> str | None:
-    """The known key that an unknown one stands for: misspelt, or else in the wrong table."""
-    for keys, cutoff in ((_siblings(place), 0.6), (_known_keys(), 0.8)):
-        names = {key.rpartition(".")[2]: key for key in keys}
-        for name in difflib.get_close_matches(place[-1], names, n=1, cutoff=cutoff):
-            return names[name]
-    return None
-
-
-def _siblings(place: list[str]) -> list[str]:
-    prefix = ".".join(place[:-1])
-    return [key for key in _known_keys() if key.rpartition(".")[0] == prefix]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        escaped = "".join(
-            f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else f"\\{c}" if c in '"\\' else c for c in value
-        )
-        return f'"{escaped}"'
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
-    return str(value)
+    @classmethod
+    def keys(cls) -> list[str]:
+        """All that a recipe may hold: each table, then its keys."""
+        return [
+            name
+            for section, field in cls.model_fields.items()
+            for name in (section, *(f"{section}.{key}" for key in getattr(field.annotation, "model_fields", ())))
+        ]

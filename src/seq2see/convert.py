@@ -33,6 +33,8 @@ def refuse(recipe: Recipe, tokenizers: Tokenizers) -> None:
         if (value := getattr(recipe.model, key)) not in known:
             only = f"only {', '.join(known)} can" + (": it has no layers for the others" if key == "kind" else "")
             raise InputError(f"model.{key} = {value!r} cannot be exported to CTranslate2; {only}")
+    if recipe.reduce.kind != "none":
+        raise InputError(f"reduce.kind = {recipe.reduce.kind!r} cannot be exported to CTranslate2; only none can")
     if recipe.model.attention_width not in (None, recipe.model.width):
         raise InputError(
             f"model.attention_width = {recipe.model.attention_width} cannot be exported to CTranslate2: "

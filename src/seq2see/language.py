@@ -16,7 +16,7 @@ from seq2see.sampling import Sampling, generate
 from seq2see.text import labels
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import MASK, PAD, SPECIALS
-from seq2see.translator import SCORED_TOKENS, USES, opened, pick_device
+from seq2see.translator import SCORED_TOKENS, USES, merging, opened, pick_device
 
 BLANK = "<mask>"
 PLACEHOLDER = "\ufffc"  # "object replacement character": one that no text and no vocabulary has
@@ -151,7 +151,12 @@ class LanguageModel:
             raise InputError(f"a model of task {self.recipe.task!r} is for {USES[self.recipe.task]}")
 
 
-def load_language(directory: str | Path, device: str = "auto", task: str | None = None) -> LanguageModel:
-    """Open the directory of a model that writes, fills blanks or classifies; `task` allows but that one."""
+def load_language(
+    directory: str | Path, device: str = "auto", task: str | None = None, merge: int | None = None
+) -> LanguageModel:
+    """Open the directory of a model that writes, fills blanks or classifies; `task` allows but that one.
+
+    A classifier may merge so many tokens in each layer.
+    """
     recipe, pair, model = opened(directory, *([task] if task else ("language", "masked", "classify")))
-    return LanguageModel(recipe, pair, model, pick_device(device))
+    return LanguageModel(recipe, pair, merging(model, merge), pick_device(device))

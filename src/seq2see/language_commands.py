@@ -1,4 +1,4 @@
-"""The commands of models that know one language: generate, fill, classify."""
+"""The commands of models that know one language, or pictures: generate, fill, classify."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from seq2see.errors import InputError
-from seq2see.options import Device, Json, Model
+from seq2see.options import Device, Json, Merge, Model
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Else: stdin.")]
 
@@ -68,17 +68,33 @@ def fill(
             print("  " + " · ".join(f"{each.token} {each.probability:.3f}" for each in candidates))
 
 
-def classify(model: Model, texts: Texts = None, as_json: Json = False, device: Device = "auto") -> None:
-    """Tell the label of each text with a classifier (task = "classify"), a line each: label, probability, text."""
-    from seq2see.language import load_language
+def classify(
+    model: Model,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT|IMAGE]...", help="Else: stdin.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="So many labels for each picture.")] = 5,
+    merge: Merge = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Tell the label of each text (task = "classify") or picture file (task = "images").
 
-    classifier = load_language(model, device, "classify")
+    A line each: label, probability, and the text or the name of the file. Below a picture's, the likeliest labels.
+    """
+    from seq2see.language import load_language
+    from seq2see.translator import recipe_of
+    from seq2see.vision import load_pictures
+
+    pictures = recipe_of(model, "classify", "images").task == "images"
+    classifier = load_pictures(model, device, merge) if pictures else load_language(model, device, "classify", merge)
     lines = _lines(texts)
     for text, found in zip(lines, classifier.classify(lines), strict=True):
+        likeliest = dict(list(found.probabilities.items())[:top]) if pictures else found.probabilities
         if as_json:
-            print(json.dumps({"source": text, **asdict(found)}, ensure_ascii=False))
-        else:
-            print(f"{found.label}\t{found.probabilities[found.label]:.4f}\t{text}")
+            print(json.dumps({"source": text, "label": found.label, "probabilities": likeliest}, ensure_ascii=False))
+            continue
+        print(f"{found.label}\t{found.probabilities[found.label]:.4f}\t{text}")
+        if pictures:
+            print("  " + " · ".join(f"{name} {probability:.3f}" for name, probability in likeliest.items()))
 
 
 def _lines(texts: list[str] | None) -> list[str]:

@@ -1,8 +1,9 @@
-"""What a new model takes over from another model's directory: the tokenizer, and every weight that fits."""
+"""What a new model takes over from another model's directory: how it reads, and every weight that fits."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from torch import nn
 from seq2see.config import Recipe
 from seq2see.errors import InputError
 from seq2see.files import sha256
+from seq2see.pictures.shown import Format
 from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.training import checkpoint
+
+SHOWN = 3  # classes of those that differ
 
 
 @dataclass(frozen=True)
@@ -25,11 +29,11 @@ class Pretrained:
 
     directory: Path
     recipe: Recipe
-    tokenizers: Tokenizers
     weights: checkpoint.Tensors
 
     @classmethod
-    def load(cls, directory: Path) -> "Pretrained":
+    def load(cls, directory: Path, task: str) -> "Pretrained":
+        """Read what a model of a task is to begin with; one of text has nothing for one of pictures."""
         path = directory / "model.safetensors"
         if not path.is_file():
             raise InputError(f"--init {directory}: not a model directory: it has no model.safetensors")
@@ -37,7 +41,14 @@ class Pretrained:
             weights = safetensors.torch.load_file(path)
         except (SafetensorError, OSError) as error:
             raise InputError(f"{path}: cannot read the weights: {error}") from None
-        return cls(directory, Recipe.load(directory / "recipe.toml"), tokenizers.load(directory), weights)
+        recipe = Recipe.load(directory / "recipe.toml")
+        if (recipe.task == "images") != (task == "images"):
+            raise InputError(f"--init {directory}: a model of task {recipe.task!r}, and the recipe's is {task!r}")
+        return cls(directory, recipe, weights)
+
+    @cached_property
+    def tokenizers(self) -> Tokenizers:
+        return tokenizers.load(self.directory)
 
     def tokenizers_for(self, recipe: Recipe) -> Tokenizers:
         """Its own, the sides exchanged if the recipe does so: the same ids must mean the same."""
@@ -53,6 +64,20 @@ class Pretrained:
             return replace(own, source=own.target, target=own.source, languages=languages)
         names = [" and ".join(each) for each in (own.languages, languages)]
         raise InputError(f"--init {self.directory}: is for {names[0]}, and the recipe for {names[1]}")
+
+    def format_for(self, found: Format) -> Format:
+        """That of its pictures, if the recipe's have the same shape and classes: the same pixels must mean the same."""
+        own = Format.load(self.directory)
+        if own.shape != found.shape:
+            there, here = (
+                f"{height} × {width} pixels × {colours}" for colours, height, width in (own.shape, found.shape)
+            )
+            raise InputError(f"--init {self.directory}: is for pictures of {there}, and the recipe's have {here}")
+        if own.classes != found.classes:
+            counts = f"is for {len(own.classes)} classes, and the recipe's pictures have {len(found.classes)}"
+            odd = ", ".join(sorted({*own.classes} ^ {*found.classes})[:SHOWN]) or "their order"
+            raise InputError(f"--init {self.directory}: {counts}; they differ in {odd}")
+        return own
 
 
 @dataclass(frozen=True)
@@ -77,15 +102,15 @@ class Taken:
 
 
 @torch.no_grad()
-def take_over(model: nn.Module, recipe: Recipe, pair: Tokenizers, other: Pretrained) -> Taken:
-    """Copy each weight whose name and shape fit and whose rows, if they are words, are the same words."""
+def take_over(model: nn.Module, recipe: Recipe, other: Pretrained, pair: Tokenizers | None = None) -> Taken:
+    """Copy each weight whose name and shape fit and whose rows, if they are words of the pair, are the same words."""
     taken: dict[str, str] = {}
     for name, own in checkpoint.weights(model).items():
         # A model of one side calls it target, whichever side of a translation it is.
         there = next((each for each in (name, name.replace("source_", "target_")) if each in other.weights), None)
         if there is None or other.weights[there].shape != own.shape:
             continue
-        if _words(name, recipe, pair) == _words(there, other.recipe, other.tokenizers):
+        if pair is None or _words(name, recipe, pair) == _words(there, other.recipe, other.tokenizers):
             own.copy_(other.weights[there])
             taken[name] = there
     if not any(other.weights[there].dim() > 1 for there in taken.values()):  # an output's bias is as good as nothing

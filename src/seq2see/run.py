@@ -1,37 +1,29 @@
-"""From a recipe to a finished run directory: text, tokenizers, training, translation, score card."""
+"""From a recipe to a finished run directory: its lessons, training, score card."""
 
 import json
-import math
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
 from rich.console import Console
 from rich.markup import escape
-from torch import nn
 
-from seq2see import evaluate, tasks
+from seq2see import evaluate
 from seq2see.batches import padding_share, plan
 from seq2see.config import Recipe
-from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
 from seq2see.files import write_atomically, write_text
-from seq2see.hypotheses import Search
-from seq2see.language import LanguageModel
-from seq2see.models.build import build
-from seq2see.pretrained import Pretrained, take_over
-from seq2see.text import corpora, tokenizers
-from seq2see.text.corpora import Corpus, Parallel
-from seq2see.text.tokenizers import Tokenizers
+from seq2see.language import load_language
+from seq2see.lessons import Examined, Lessons, TextLessons, Trained
+from seq2see.picture_lessons import PictureLessons
 from seq2see.training import checkpoint
 from seq2see.training.gradients import workers_for
-from seq2see.training.loop import Training, Validation
+from seq2see.training.loop import Training
 from seq2see.training.report import Reporter
-from seq2see.translator import Translator, opened, pick_device
+from seq2see.translator import load, pick_device, recipe_of
+from seq2see.vision import load_pictures
 
 BUDGET = {"train.steps", "train.epochs", "train.minutes"}  # what may change when a run goes on
 
@@ -46,7 +38,7 @@ def train(
     init: str | Path | None = None,
     device: str = "auto",
     console: Console | None = None,
-) -> Translator | LanguageModel:
+) -> Trained:
     """Train what a recipe says into `out`, score it on its test sets, and return the model.
 
     It begins with fresh weights, or as far as they fit with those of the model directory `init`.
@@ -64,19 +56,44 @@ def train(
     origin = _origin(folder, None if init is None else Path(init))
     if (folder / "scorecard.json").exists():
         console.print(f"{folder}: this run is finished", highlight=False, markup=False)
-        return _finished(folder, recipe, where)
-    corpus = corpora.load(recipe.data, None if data is None else Path(data))
-    _same_text(folder, corpus)
+        return open_model(folder, device)
+    lessons = lessons_of(recipe, data)
+    _same_data(folder, lessons)
     if not (folder / "model.safetensors").exists():
-        _train(recipe, corpus, folder, origin, where, console)
-    model = _finished(folder, recipe, where)
-    write_scorecard(model, corpus, folder, console)
+        _train(recipe, lessons, folder, origin, where, console)
+    model = open_model(folder, device)
+    write_scorecard(model, lessons, folder, console)
     return model
 
 
-def _finished(folder: Path, recipe: Recipe, device: torch.device) -> Translator | LanguageModel:
-    kind = Translator if recipe.task == "translate" else LanguageModel
-    return kind(*opened(folder, recipe.task), device)
+def lessons_of(recipe: Recipe, data: str | Path | None) -> Lessons:
+    """Read the data of a recipe."""
+    return (PictureLessons if recipe.task == "images" else TextLessons)(recipe, None if data is None else Path(data))
+
+
+def open_model(directory: str | Path, device: str = "auto", merge: int | None = None) -> Trained:
+    """Open a model directory, whatever its task; its encoder may merge so many tokens in each layer."""
+    task = recipe_of(directory).task
+    if task == "images":
+        return load_pictures(directory, device, merge)
+    return load(directory, device, merge) if task == "translate" else load_language(directory, device, merge=merge)
+
+
+def examine(
+    directory: str | Path,
+    data: str | Path | None = None,
+    test: str | None = None,
+    device: str = "auto",
+    merge: int | None = None,
+) -> Examined:
+    """Put a finished model to a test set of its recipe's data, by default the first."""
+    model = open_model(directory, device, merge)
+    lessons = lessons_of(model.recipe, data)
+    if not lessons.tests:
+        raise InputError(f"{directory}: the data of its recipe has no test set")
+    if test is not None and test not in lessons.tests:
+        raise InputError(f"--test {test}: not one of {', '.join(lessons.tests)}")
+    return lessons.examine(model, test or lessons.tests[0])
 
 
 def _origin(folder: Path, given: Path | None) -> Path | None:
@@ -108,32 +125,32 @@ def _make(folder: Path) -> None:
         raise InputError(f"{folder}: cannot write the run here: Permission denied")
 
 
-def _claim(folder: Path, recipe: Recipe, corpus: Corpus, origin: Path | None) -> None:
+def _claim(folder: Path, recipe: Recipe, lessons: Lessons, origin: Path | None) -> None:
     """Write what makes the directory ours, once nothing in the call is found wrong."""
     try:
         write_atomically(folder / "recipe.toml", recipe.save)
         (folder / "checkpoints").mkdir(exist_ok=True)
-        write_text(folder / "checkpoints" / "corpus.json", json.dumps(_sums(corpus)) + "\n")
+        write_text(folder / "checkpoints" / "corpus.json", json.dumps(_sums(lessons)) + "\n")
         if origin is not None:
             write_text(folder / "checkpoints" / "init.json", json.dumps({"model": str(origin)}) + "\n")
     except OSError as error:
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
 
 
-def _sums(corpus: Corpus) -> dict[str, str]:
-    return {part.name: part.digest for part in (corpus.train, corpus.val)}
+def _sums(lessons: Lessons) -> dict[str, str]:
+    return {name: part["sha256"] for name, part in lessons.parts.items()}
 
 
-def _same_text(folder: Path, corpus: Corpus) -> None:
-    """Other text makes another vocabulary, and other scores: checkpoints cannot go on with it."""
+def _same_data(folder: Path, lessons: Lessons) -> None:
+    """Other text makes another vocabulary, and other scores: checkpoints cannot go on with it. So with pictures."""
     path = folder / "checkpoints" / "corpus.json"
     if path.exists() and checkpoint.saved_in(path.parent):
         try:
-            same = json.loads(path.read_bytes()) == _sums(corpus)
+            same = json.loads(path.read_bytes()) == _sums(lessons)
         except ValueError as error:
             raise InputError(f"{path}: not JSON: {error}") from None
         if not same:
-            raise InputError(f"{folder}: was begun on other text and cannot go on; train anew into another --out")
+            raise InputError(f"{folder}: was begun on other data and cannot go on; train anew into another --out")
 
 
 def _same_but_budget(folder: Path, recipe: Recipe) -> None:
@@ -142,7 +159,7 @@ def _same_but_budget(folder: Path, recipe: Recipe) -> None:
     before, now = Recipe.load(folder / "recipe.toml").model_dump(), recipe.model_dump()
     if before["task"] != now["task"]:
         raise InputError(f"{folder}: was begun with task = {before['task']!r} and cannot go on with {now['task']!r}")
-    for section in ("data", "tokenizer", "model", "train"):
+    for section in ("data", "tokenizer", "model", "augment", "reduce", "train"):
         for key, value in now[section].items():
             name = f"{section}.{key}"
             if name not in BUDGET and before[section][key] != value:
@@ -151,59 +168,34 @@ def _same_but_budget(folder: Path, recipe: Recipe) -> None:
                 )
 
 
-def _tokenizers(recipe: Recipe, corpus: Corpus, folder: Path, other: Pretrained | None) -> tuple[Tokenizers, str]:
-    """The vocabulary, and where it comes from if it is not new."""
-    if checkpoint.saved_in(folder / "checkpoints"):  # its own, even if today's library would make another of the text
-        return tokenizers.load(folder), " (from the cache)"
-    if other is not None:
-        pair = other.tokenizers_for(recipe)
-        tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
-        return pair, f" (from {other.directory})"
-    data = recipe.data
-    pair, cached = tokenizers.cached(recipe.tokenizer, data.source, data.target, corpus.train.pairs, folder)
-    return pair, " (from the cache)" if cached else ""
-
-
 def _train(
-    recipe: Recipe, corpus: Corpus, folder: Path, origin: Path | None, device: torch.device, console: Console
+    recipe: Recipe, lessons: Lessons, folder: Path, origin: Path | None, device: torch.device, console: Console
 ) -> None:
     _make(folder)
-    config, limit = recipe.train, recipe.data.max_length
-    saved = checkpoint.saved_in(folder / "checkpoints")
-    other = None if origin is None or saved else Pretrained.load(origin)
-    pair, where = _tokenizers(recipe, corpus, folder, other)
-    encoded = tasks.encode(recipe, pair, corpus.train)
-    fits = tasks.fitting(encoded, limit, "train")
-    validate = (validator if recipe.task == "translate" else tasks.validator)(recipe, corpus.val, pair, device)
-    torch.manual_seed(config.seed)
-    model = build(recipe, len(pair.source), len(pair.target)).to(device)
-    taken = None if other is None else take_over(model, recipe, pair, other)
-    _claim(folder, recipe, corpus, origin)
-    with Reporter(folder, console) as reporter:
-        reporter.say(
-            f"{len(fits):,} training pairs ({len(encoded) - len(fits):,} over {limit} tokens and "
-            f"{corpus.train.dropped:,} empty ones left out) · {len(corpus.val.pairs):,} for validation · "
-            f"vocabulary {len(pair.source):,} → {len(pair.target):,}{escape(where)} · "
-            f"{sum(p.numel() for p in model.parameters()):,} parameters · {device}"
-        )
-        if taken is not None and other is not None:
+    config, saved = recipe.train, checkpoint.saved_in(folder / "checkpoints")
+    lesson = lessons.prepare(folder, origin, device)
+    _claim(folder, recipe, lessons, origin)
+    with Reporter(folder, console, lesson.unit) as reporter:
+        parameters = sum(p.numel() for p in lesson.model.parameters())
+        reporter.say(f"{lesson.about} · {parameters:,} parameters · {device}")
+        if lesson.taken is not None:
+            taken, other = lesson.taken
             reporter.say(escape(taken.line(other.directory)))
             reporter.write("init", **taken.values(other))
-        examples = tasks.examples(recipe, corpus.train, pair, encoded, fits)
-        pairs = examples(1)
+        pairs = lesson.examples(1)
         batches = plan(pairs, config, epoch=1)
         workers = workers_for(pairs, batches, config.accumulate, device)
         reporter.say(f"padding: {padding_share(pairs, batches):.1%} of the batches · workers: {workers}")
         training = Training(
-            model,
+            lesson.model,
             config,
             recipe.model.width,
             folder / "checkpoints",
-            examples,
-            validate,
+            lesson.examples,
+            lesson.validate,
             reporter,
             workers,
-            tasks.collate_of(recipe),
+            lesson.collate,
         )
         if saved:
             try:
@@ -220,60 +212,24 @@ def _train(
             raise WorkError(f"{path}: cannot write the model: {error}; the checkpoints are kept") from None
 
 
-def validator(
-    recipe: Recipe, parallel: Parallel, pair: Tokenizers, device: torch.device
-) -> Callable[[nn.Module], Validation]:
-    """How a translation model is looked at: as the others, and by BLEU of greedy translations of the head of val."""
-    encoded = tasks.encode(recipe, pair, parallel)
-    # As in training: one endless line would cost every validation minutes.
-    lines = tasks.fitting(encoded, recipe.data.max_length, "val")
-    encoded = [encoded[line] for line in lines]
-    shown = [parallel.pairs[line] for line in lines[: recipe.train.validate_sentences]]
-    how = replace(Search.of(recipe, beam=1), length_penalty=0.0)
-
-    @torch.inference_mode()
-    def validate(model: nn.Module) -> Validation:
-        seen = tasks.look(recipe, model, encoded, device)
-        if not math.isfinite(seen.loss):
-            return Validation(seen.loss / seen.tokens, math.inf, 0.0, [])  # such a model translates nothing
-        sources = [source for source, _ in encoded[: len(shown)]]
-        found = search(model, sources, how, device=device)  # type: ignore[arg-type]
-        outputs = [pair.target.decode(hypotheses[0].ids) for hypotheses in found]
-        bleu = evaluate.score(outputs, [target for _, target in shown]).bleu
-        samples = [(s, t, o) for (s, t), o in zip(shown, outputs, strict=True)][:10]
-        return Validation(seen.loss / seen.tokens, seen.perplexity, bleu, samples)
-
-    return validate
-
-
-def write_scorecard(model: Translator | LanguageModel, corpus: Corpus, folder: Path, console: Console) -> None:
+def write_scorecard(model: Trained, lessons: Lessons, folder: Path, console: Console) -> None:
     """Put the model to every test set, show its scores, and write `scorecard.json` beside the model."""
     tests = {}
-    for name, parallel in corpus.tests.items():
-        values, lines = _examined(model, parallel)
-        tests[name] = values | {"corpus_sha256": parallel.digest}
+    for name in lessons.tests:
+        found = lessons.examine(model, name)
+        tests[name] = found.values
         console.print(f"[bold]{escape(name)}[/bold]", highlight=False)
-        for line in lines:
-            console.print(f"  {line}", highlight=False)
+        for line in found.lines:
+            console.print(f"  {escape(line)}", highlight=False)
     card = evaluate.card(
         tests,
         recipe=model.recipe.model_dump(mode="json"),
         decode=model.recipe.decode.model_dump(),
         parameters=sum(p.numel() for p in model.model.parameters()),
-        corpus={part.name: {"pairs": len(part.pairs), "sha256": part.digest} for part in (corpus.train, corpus.val)},
+        corpus=lessons.parts,
         training=_training_facts(folder),
     )
     write_text(folder / "scorecard.json", json.dumps(card, indent=2) + "\n")
-
-
-def _examined(model: Translator | LanguageModel, parallel: Parallel) -> tuple[dict[str, Any], list[str]]:
-    """What a model's score card holds of a test set, and the lines for a reader."""
-    if isinstance(model, LanguageModel):
-        looked = tasks.examine(model.recipe, model.model, model.tokenizers, parallel, model.device)
-        return looked.values(), looked.lines()
-    sources, references = [source for source, _ in parallel.pairs], [target for _, target in parallel.pairs]
-    found = evaluate.examine(model, sources, references)
-    return found.values(), found.scores.lines()
 
 
 def _training_facts(folder: Path) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """What each task makes of a corpus: ids to read and to write, hidden words, labels; and how its models are looked at.
 
 `translate` reads the source and writes the target. The others have one side alone, the target: `language` writes it,
-`masked` reads it with words hidden and says what they were, `classify` reads it and says its label.
+`masked` reads it with words hidden and says what they were, `classify` reads it and says its label. `images` does so
+with pictures.
 """
 
 import math
@@ -17,12 +18,14 @@ from torch import Tensor, nn
 from seq2see.batches import Collate, IdPair, Ids, by_tokens, collate, collate_answers
 from seq2see.config import Recipe
 from seq2see.errors import InputError
+from seq2see.layers.reducing import cost, watch
 from seq2see.models.language import CausalModel
+from seq2see.pictures.shown import collate_shown
 from seq2see.sampling import Sampling, generate
 from seq2see.text import labels
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
-from seq2see.text.vocab import MASK, PAD, UNKNOWN
+from seq2see.text.vocab import MASK, PAD, UNKNOWN, Vocab
 from seq2see.training.loop import Validation
 from seq2see.training.loss import smoothed_loss
 
@@ -55,6 +58,8 @@ def _reader(recipe: Recipe, pair: Tokenizers) -> Tokenizer:
 
 def collate_of(recipe: Recipe) -> Collate:
     """How the pairs of a task become a batch."""
+    if recipe.task == "images":
+        return collate_shown
     return collate_answers if recipe.task in ("masked", "classify") else collate
 
 
@@ -136,8 +141,10 @@ def look(recipe: Recipe, model: nn.Module, pairs: Sequence[IdPair], device: torc
     guesses: list[Ids] = [[] for _ in pairs]
     for lines in by_tokens(pairs, VALIDATION_TOKENS, seed=0, epoch=0):
         batch = collate_of(recipe)(pairs, lines).to(device)
-        logits, target = model(batch), batch.target_out
+        trace = watch(model)
+        logits, target = model(batch, trace), batch.target_out
         loss += float(smoothed_loss(logits, target, recipe.train.label_smoothing, recipe.train.smoothing))
+        loss += float(batch.target_tokens * cost(model, trace))  # or a model that keeps all would be chosen
         log_p -= float(smoothed_loss(logits, target, 0.0))
         likeliest: Tensor = logits.argmax(-1)  # (B, T)
         tokens += batch.target_tokens
@@ -170,7 +177,8 @@ def validator(
         loss, samples = found.loss / found.tokens, list[tuple[str, str, str]]()
         if math.isfinite(loss):
             samples = [_sample(recipe, pair, model, *each) for each in zip(shown, pairs, found.guesses, strict=False)]
-        return Validation(loss, found.perplexity, None, samples)
+        accuracy = found.right / found.tokens if recipe.task == "classify" else None
+        return Validation(loss, found.perplexity, None, samples, accuracy)
 
     return validate
 
@@ -193,34 +201,66 @@ def _sample(
     return tokenizer.decode(begun), text[1], tokenizer.decode([*begun, *written.ids])
 
 
+Confusion = dict[str, dict[str, int]]  # right label → said label → how often
+CORNER, LONGEST_TOP = "right ↓ said →", 4
+COUNTED = {"language": "tokens with </s>", "masked": "hidden words", "classify": "labels", "images": "pictures"}
+
+
 @dataclass(frozen=True)
 class Examination:
-    """A test set, looked at by a model of one side."""
+    """A test set, looked at by a model of one side, or of pictures."""
 
     task: str
     perplexity: float  # per token: with </s>; of hidden words; of labels
     log_probability: float
     tokens: int
     accuracy: float  # share of the tokens of which the likeliest is the right one
-    sentences: int
+    sentences: int  # or pictures
     left_out: int  # longer than data.max_length
-    confusion: dict[str, dict[str, int]]  # of labels: right → said → how often
+    confusion: Confusion
+
+    @classmethod
+    def of(cls, task: str, found: Look, sentences: int, left_out: int, confusion: Confusion) -> "Examination":
+        accuracy, sums = found.right / found.tokens, (found.perplexity, found.log_probability, found.tokens)
+        return cls(task, *sums, accuracy, sentences, left_out, confusion)
 
     def values(self) -> dict[str, Any]:
         """What a score card holds of a test set."""
         kept = vars(self).copy()
         del kept["task"]
-        if self.task != "classify":
+        if self.task not in ("classify", "images"):
             del kept["confusion"]
         return kept
 
     def lines(self) -> list[str]:
         """For a reader."""
-        what = {"language": "tokens with </s>", "masked": "hidden words", "classify": "labels"}[self.task]
-        lines = [f"perplexity {self.perplexity:.3f} · {self.accuracy:.1%} of {self.tokens:,} {what} guessed right"]
-        for right, said in self.confusion.items():
-            lines.append(f"{right}: said " + ", ".join(f"{name} {count}" for name, count in said.items()))
-        return lines
+        right = f"{self.accuracy:.1%} of {self.tokens:,} {COUNTED[self.task]} guessed right"
+        return [f"perplexity {self.perplexity:.3f} · {right}", *table(self.confusion)]
+
+
+def confusion_of(names: Vocab, pairs: Sequence[IdPair], guesses: Sequence[Ids]) -> Confusion:
+    """How often each label was said of what has each label; what never happened is left out."""
+    counts = Counter((answer[0], guess[0]) for (_, answer), guess in zip(pairs, guesses, strict=True))
+    found: Confusion = {}
+    for right, said in sorted(counts):
+        found.setdefault(names.words([right])[0], {})[names.words([said])[0]] = counts[right, said]
+    return found
+
+
+def table(confusion: Confusion) -> list[str]:
+    """A row for each right label, a column for each said one; long names are on top by the number of their row."""
+    names = list(dict.fromkeys([*confusion, *(name for row in confusion.values() for name in row)]))
+    if not names:
+        return []
+    tops, sides = names, names
+    if max(map(len, names)) > LONGEST_TOP:
+        tops = [str(number) for number in range(1, len(names) + 1)]
+        sides = [f"{number} {name}" for number, name in zip(tops, names, strict=True)]
+    rows = [[str(confusion.get(name, {}).get(said) or "·") for said in names] for name in names]
+    wide = max(len(cell) for row in (tops, *rows) for cell in row) + 2
+    high = max(map(len, (CORNER, *sides)))
+    cells = zip((CORNER, *sides), (tops, *rows), strict=True)
+    return [f"{side:<{high}}" + "".join(f"{cell:>{wide}}" for cell in row) for side, row in cells]
 
 
 def examine(
@@ -230,19 +270,6 @@ def examine(
     lines, pairs = _fixed(recipe, pair, parallel)
     model.eval()
     found = look(recipe, model, pairs, device)
-    confusion: dict[str, dict[str, int]] = {}
-    if recipe.task == "classify":
-        names = labels.vocabulary(recipe.data)
-        counts = Counter((answer[0], guess[0]) for (_, answer), guess in zip(pairs, found.guesses, strict=True))
-        for right, said in sorted(counts):
-            confusion.setdefault(names.words([right])[0], {})[names.words([said])[0]] = counts[right, said]
-    return Examination(
-        task=recipe.task,
-        perplexity=found.perplexity,
-        log_probability=found.log_probability,
-        tokens=found.tokens,
-        accuracy=found.right / found.tokens,
-        sentences=len(lines),
-        left_out=len(parallel.pairs) - len(lines),
-        confusion=confusion,
-    )
+    known = recipe.task == "classify"
+    confusion = confusion_of(labels.vocabulary(recipe.data), pairs, found.guesses) if known else {}
+    return Examination.of(recipe.task, found, len(lines), len(parallel.pairs) - len(lines), confusion)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal, TypeVar, overload
 
 import safetensors.torch
 import torch
@@ -17,6 +17,7 @@ from seq2see.config import Recipe
 from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
 from seq2see.hypotheses import Hypothesis, Search
+from seq2see.layers.reducing import Reducible
 from seq2see.layers.trace import Trace
 from seq2see.lines import Translation, translate
 from seq2see.models.build import build
@@ -25,10 +26,11 @@ from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import END
 from seq2see.training.checkpoint import copy_into
 
+Network = TypeVar("Network", bound=nn.Module)
 SCORED_TOKENS = 2048  # of a batch, with padding
 # The commands that each task's models are for.
 USES = {"translate": "seq2see translate", "language": "seq2see generate", "masked": "seq2see fill"}
-USES["classify"] = "seq2see classify"
+USES |= dict.fromkeys(("classify", "images"), "seq2see classify")
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Translator:
             source_tokens=[*source_tokenizer.pieces(text), "</s>"],
             target_in=["<s>", *pieces],
             target_out=[*pieces, "</s>"],
-            weights={name: weights[0].cpu() for name, weights in trace.weights.items()},
+            weights={name: weights[0].cpu() for name, weights in trace.on_tokens().items()},
         )
 
 
@@ -173,14 +175,35 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def load(directory: str | Path, device: str = "auto") -> Translator:
-    """Open the directory of a model that translates."""
+def load(directory: str | Path, device: str = "auto", merge: int | None = None) -> Translator:
+    """Open the directory of a model that translates; it may merge so many tokens in each layer of its encoder."""
     recipe, pair, model = opened(directory, "translate")
-    return Translator(recipe, pair, model, pick_device(device))
+    return Translator(recipe, pair, merging(model, merge), pick_device(device))
+
+
+def merging(model: Network, merge: int | None) -> Network:
+    """The model as it is, or merging so many tokens in each layer of its encoder."""
+    if merge is None:
+        return model
+    if not isinstance(model, Reducible):
+        raise InputError(f"--merge {merge}: is for an encoder of self-attention; this is a {type(model).__name__}")
+    return model.with_merging(merge)
 
 
 def opened(directory: str | Path, *tasks: str) -> tuple[Recipe, Tokenizers, nn.Module]:
-    """What the directory of a model for one of the tasks holds: its recipe, tokenizers and weights."""
+    """What the directory of a model of text for one of the tasks holds: its recipe, tokenizers and weights."""
+    recipe = recipe_of(directory, *tasks)
+    pair = tokenizers.load(Path(directory))
+    try:
+        model = build(recipe, len(pair.source), len(pair.target))
+    except ValueError as error:
+        raise InputError(f"{directory}: recipe.toml and tokenizer.json do not fit: {error}") from None
+    fill(model, Path(directory))
+    return recipe, pair, model
+
+
+def recipe_of(directory: str | Path, *tasks: str) -> Recipe:
+    """The recipe of a model directory, refused if it is none, or if only some tasks will do, of another task."""
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such model directory")
@@ -192,16 +215,15 @@ def opened(directory: str | Path, *tasks: str) -> tuple[Recipe, Tokenizers, nn.M
             hint = "its training is not finished; go on with --resume" if trained else "not a model directory"
             raise InputError(f"{directory}: {hint}: it has no {name}")
     recipe = Recipe.load(directory / "recipe.toml")
-    if recipe.task not in tasks:
+    if tasks and recipe.task not in tasks:
         raise InputError(f"{directory}: a model of task {recipe.task!r}, which is for {USES[recipe.task]}")
-    pair = tokenizers.load(directory)
+    return recipe
+
+
+def fill(model: nn.Module, directory: Path) -> None:
+    """Give a model the weights of its directory."""
     path = directory / "model.safetensors"
-    try:
-        model = build(recipe, len(pair.source), len(pair.target))
-    except ValueError as error:
-        raise InputError(f"{directory}: recipe.toml and tokenizer.json do not fit: {error}") from None
     try:
         copy_into(model, safetensors.torch.load_file(path), path)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: cannot read the weights: {error}") from None
-    return recipe, pair, model

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from seq2see.config import DataConfig
 from seq2see.errors import InputError
-from seq2see.text import corpora
+from seq2see.text import corpora, multi30k
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
 TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
@@ -184,6 +184,37 @@ def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
     assert len(at_most.val.pairs) == len(at_most.tests["test"].pairs) == 10  # 5 %
 
 
+def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv=numbered(200) + "\t \n", v__tsv="a\tb\nc\td\ne\tf\n")
+    paths = {"train": "t.tsv", "val": "v.tsv"}
+    single = corpora.load(config(**paths, hold_out=7), tmp_path)
+    long = corpora.load(config(**paths, hold_out=7, join=2), tmp_path)
+    assert long.val.pairs == [("a c", "b d"), ("e", "f")]
+    assert [len(part.pairs) for part in (long.train, long.tests["test"])] == [97, 4]  # of 193 and 7
+    for one, other in ((single.train, long.train), (single.val, long.val), (single.tests["test"], long.tests["test"])):
+        for side in (0, 1):
+            assert " ".join(pair[side] for pair in other.pairs) == " ".join(pair[side] for pair in one.pairs)
+        assert (one.name, one.dropped) == (other.name, other.dropped) and one.digest != other.digest
+    text = "a c\nb d\ne\nf\n"
+    assert long.val.digest == hashlib.sha256(text.encode()).hexdigest()
+    # The limit counts what is joined, not what comes of it.
+    limited = corpora.load(config(**paths, hold_out=7, join=3, limit=10), tmp_path)
+    assert [pair[0].count(" ") for pair in limited.train.pairs] == [
+        each * (1 + single.train.pairs[0][0].count(" ")) - 1 for each in (3, 3, 3, 1)
+    ]
+    assert limited.tests["test"].pairs[0][0].startswith(single.tests["test"].pairs[0][0])
+    assert corpora.load(config(**paths, join=1), tmp_path) == corpora.load(config(**paths), tmp_path)
+    everything = corpora.load(config(**paths, join=1000), tmp_path)
+    assert len(everything.train.pairs) == len(everything.val.pairs) == 1
+
+
+def test_captions_are_joined() -> None:
+    single = corpora.load(config(corpus="captions", limit=30))
+    long = corpora.load(config(corpus="captions", limit=30, join=7))
+    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [5, 143, 143, 143]
+    assert long.train.pairs[-1][0] == " ".join(source for source, _ in single.train.pairs[28:])
+
+
 def test_captions_read_no_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--data .*: data.corpus 'captions' is embedded"):
         corpora.load(DataConfig(corpus="captions"), tmp_path)
@@ -210,10 +241,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home of a tiny Multi30k on this machine, and an empty cache."""
     served = tmp_path / "home"
     served.mkdir()
-    for name in corpora.MULTI30K_SUMS:
+    for name in multi30k.SUMS:
         content = gzip.compress(f"{name}\n".encode(), mtime=0)
         (served / name).write_bytes(content)
-        monkeypatch.setitem(corpora.MULTI30K_SUMS, name, hashlib.sha256(content).hexdigest())
+        monkeypatch.setitem(multi30k.SUMS, name, hashlib.sha256(content).hexdigest())
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
@@ -222,7 +253,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    monkeypatch.setattr(corpora, "MULTI30K_HOME", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(multi30k, "HOME", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SEQ2SEE_DATA", raising=False)
@@ -239,7 +270,7 @@ def test_multi30k_is_downloaded_once(home: Path, tmp_path: Path) -> None:
         file.unlink()
     assert corpora.load(config(corpus="multi30k")) == corpus
     cache = tmp_path / "cache" / "seq2see" / "multi30k"
-    assert {path.name for path in cache.iterdir()} == {name for name in corpora.MULTI30K_SUMS if ".fr." not in name}
+    assert {path.name for path in cache.iterdir()} == {name for name in multi30k.SUMS if ".fr." not in name}
     (cache / "val.en.gz").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"val.en.gz: cannot download .*404"):
         corpora.load(config(corpus="multi30k"))
@@ -253,7 +284,7 @@ def test_a_wrong_checksum_keeps_nothing(home: Path, tmp_path: Path) -> None:
 
 
 def test_without_a_network_the_way_out_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpora, "MULTI30K_HOME", "http://127.0.0.1:1")
+    monkeypatch.setattr(multi30k, "HOME", "http://127.0.0.1:1")
     with pytest.raises(InputError, match=r"http://127.0.0.1:1/train.de.gz: cannot download .*--data DIR"):
         corpora.load(config(corpus="multi30k"))
     with pytest.raises(InputError, match="is de, en and fr, not 'cs'"):
@@ -277,7 +308,7 @@ def test_where_multi30k_is_found(home: Path, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.skipif(not (DATA / "multi30k").is_dir(), reason="Multi30k is not under SEQ2SEE_DATA")
 def test_the_real_multi30k() -> None:
-    for name, expected in corpora.MULTI30K_SUMS.items():
+    for name, expected in multi30k.SUMS.items():
         assert hashlib.sha256((DATA / "multi30k" / name).read_bytes()).hexdigest() == expected
     corpus = corpora.load(config(corpus="multi30k"))
     assert (len(corpus.train.pairs), len(corpus.val.pairs)) == (29_000, 1014)
@@ -285,6 +316,8 @@ def test_the_real_multi30k() -> None:
         "test_2016_flickr": 1000,
         "test_2017_flickr": 1000,
     }
+    long = corpora.load(config(corpus="multi30k", join=16))
+    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [1813, 64, 63, 63]
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")

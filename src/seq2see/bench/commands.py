@@ -96,3 +96,41 @@ def bench_attention(
     if out is not None:
         figures.save(draw(found), out)
     show(asdict(found), lines(found), as_json)
+
+
+@app.command("reduce")
+def bench_reduce(
+    model: Model,
+    source: Annotated[Path | None, typer.Option(help="A text to translate; else the recipe's test set.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its translation.")] = None,
+    data: Data = None,
+    merges: Annotated[list[int], typer.Option("--merge", min=0, help="Tokens a layer; again for more.")] = [2, 4, 8],  # noqa: B006
+    thresholds: Annotated[
+        list[float], typer.Option("--threshold", min=0, max=1, help="Attention below which to prune; again for more.")
+    ] = [0.01, 0.02, 0.04],  # noqa: B006
+    keeps: Annotated[
+        list[float], typer.Option("--keep", min=0, max=1, help="Share of the tokens to keep; again for more.")
+    ] = [0.75, 0.5, 0.25],  # noqa: B006
+    limit: Annotated[int, typer.Option(min=1, help="At most so many sentences or pictures.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, help="So many at once.")] = 64,
+    beam: Annotated[int, typer.Option(min=1, max=64, help="Beam size.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0, help="Repeat as often as fits; once in any case.")] = 300.0,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file: quality against speed.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What merging and pruning tokens save and cost, for a trained model on its test set."""
+    from seq2see.bench.reduce import bench_reduce, settings, task_of
+    from seq2see.bench.reduce_report import draw, lines
+    from seq2see.bench.translate import Text
+    from seq2see.see import figures
+
+    if out is not None:
+        figures.check(out)
+    sources, references = read_texts(source, reference)
+    text = Text(str(source), sources, references) if source else None
+    task = task_of(model, text, data, limit=limit, batch=batch, beam=beam)
+    wanted = settings(merges, thresholds, keeps, text=task.batches[0].source.dim() == 2)
+    found = bench_reduce(task, wanted, seconds)
+    if out is not None:
+        figures.save(draw(found), out)
+    show({"model": str(model), **asdict(found)}, lines(found), as_json)

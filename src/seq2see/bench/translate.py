@@ -134,7 +134,9 @@ def own_text(translator: Translator, model: Path, say: Callable[[str], None]) ->
         say(f"without the test set of the recipe: {error}")
     else:
         test = next(iter(corpus.tests.values()), corpus.val)
-        return Text(test.name, [source for source, _ in test.pairs], [target for _, target in test.pairs])
+        joined = translator.recipe.data.join
+        name = test.name if joined == 1 else f"{test.name}, {joined} joined"
+        return Text(name, [source for source, _ in test.pairs], [target for _, target in test.pairs])
     name, few = "log.jsonl, repeated", logged(model / "log.jsonl")
     if not few:
         # Its translations are longer than real ones, since little in it tells a model to end.

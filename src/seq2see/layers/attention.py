@@ -14,6 +14,7 @@ from seq2see.layers.scores import SCORES, Score, scaled_dot
 from seq2see.layers.shapes import check_attention, check_product, check_sequence, head_size
 
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) each
+Maybe = Tensor | None
 
 
 def attend(
@@ -108,13 +109,15 @@ class MultiHeadAttention(nn.Module):
         return self.turn(self._split("key", self.key, key), start), self._split("value", self.value, value)
 
     def look(
-        self, query: Tensor, keys_values: KeysValues, mask: Tensor | None = None, *, need_weights: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
+        self, query: Tensor, pair: KeysValues, mask: Maybe = None, *, bias: Maybe = None, need_weights: bool = False
+    ) -> tuple[Tensor, Maybe]:
         """Attend with `query` (B, T, D) to keys and values that are already projected."""
-        start = keys_values[0].shape[2] - query.shape[1]  # of a sequence that looks at itself, the last T positions
+        start = pair[0].shape[2] - query.shape[1]  # of a sequence that looks at itself, the last T positions
         query = self.turn(self._split("query", self.query, query), start)  # (B, H, T, K)
         dropout = self.dropout if self.training else 0.0
-        heads, weights = attend(query, *keys_values, mask, score=self.score, dropout=dropout, need_weights=need_weights)
+        heads, weights = attend(
+            query, *pair, mask, bias=bias, score=self.score, dropout=dropout, need_weights=need_weights
+        )
         return self.output(heads.transpose(1, 2).flatten(2)), weights  # (B, T, D)
 
     def _split(self, name: str, projection: nn.Linear, x: Tensor) -> Tensor:

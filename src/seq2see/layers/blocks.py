@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from seq2see.layers.attention import KeysValues, MultiHeadAttention
+from seq2see.layers.attention import KeysValues, Maybe, MultiHeadAttention
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.shapes import check_sequence, common_width
-from seq2see.layers.trace import Trace, keep
+from seq2see.layers.trace import Trace, keep, wanted
 
 
 class FeedForward(nn.Module):
@@ -44,7 +44,32 @@ class Residual(nn.Module):
         return x if self.pre else self.norm(x)
 
 
-class EncoderLayer(nn.Module):
+class Layer(nn.Module):
+    """What both kinds of layers begin and end with: a sequence that looks at itself, and a feed-forward."""
+
+    self_attention: MultiHeadAttention
+    feed_forward: FeedForward
+    self_residual: Residual
+    feed_forward_residual: Residual
+
+    def look(
+        self, x: Tensor, past: KeysValues | None, mask: Maybe, *, bias: Maybe = None, need_weights: bool = False
+    ) -> tuple[Tensor, KeysValues, Maybe]:
+        """The new positions x (B, T, D) look at `past` and themselves: x after it, the past grown by T, the weights."""
+        check_sequence("x", x, self.self_attention.query.in_features)
+        y = self.self_residual.before(x)
+        pair = self.self_attention.keys_values(y, y, 0 if past is None else past[0].shape[2])
+        if past is not None:
+            pair = torch.cat([past[0], pair[0]], dim=2), torch.cat([past[1], pair[1]], dim=2)
+        y, weights = self.self_attention.look(y, pair, mask, bias=bias, need_weights=need_weights)
+        return self.self_residual.after(x, y), pair, weights
+
+    def transform(self, x: Tensor) -> Tensor:
+        y = self.feed_forward(self.feed_forward_residual.before(x))
+        return self.feed_forward_residual.after(x, y)  # (B, T, D)
+
+
+class EncoderLayer(Layer):
     """Self-attention, then feed-forward (section 3.1)."""
 
     def __init__(
@@ -58,16 +83,12 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(width, dropout, norm)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, trace: Trace | None = None) -> Tensor:
-        check_sequence("x", x, self.self_attention.query.in_features)
-        y = self.self_residual.before(x)
-        y, weights = self.self_attention(y, y, y, mask, need_weights=trace is not None)
-        x = self.self_residual.after(x, y)
+        x, _, weights = self.look(x, None, mask, need_weights=wanted(trace))
         keep(trace, "self", weights)
-        y = self.feed_forward(self.feed_forward_residual.before(x))
-        return self.feed_forward_residual.after(x, y)  # (B, S, D)
+        return self.transform(x)  # (B, S, D)
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Masked self-attention, attention to the memory, then feed-forward (section 3.1)."""
 
     def __init__(
@@ -94,27 +115,20 @@ class DecoderLayer(nn.Module):
         memory: KeysValues,
         past: KeysValues | None = None,
         *,
-        mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
+        mask: Maybe = None,
+        memory_mask: Maybe = None,
+        memory_bias: Maybe = None,
         trace: Trace | None = None,
     ) -> tuple[Tensor, KeysValues]:
         """The new positions x (B, T, D) look at `past` and themselves, then at `memory`, both as keys and values.
 
         Returns the layer's output and the past grown by T positions.
         """
-        check_sequence("x", x, self.self_attention.query.in_features)
-        y = self.self_residual.before(x)
-        seen = 0 if past is None else past[0].shape[2]
-        new = self.self_attention.keys_values(y, y, seen)
-        past = new if past is None else (torch.cat([past[0], new[0]], dim=2), torch.cat([past[1], new[1]], dim=2))
-        y, self_weights = self.self_attention.look(y, past, mask, need_weights=trace is not None)
-        x = self.self_residual.after(x, y)
+        x, past, weights = self.look(x, past, mask, need_weights=wanted(trace))
+        keep(trace, "self", weights)
         y = self.cross_residual.before(x)
         sentences = len(memory[0])  # all hypotheses of one look at the same memory
         y = y.reshape(sentences, len(y) // max(1, sentences) * y.shape[1], y.shape[2])
-        y, cross_weights = self.cross_attention.look(y, memory, memory_mask, need_weights=trace is not None)
-        x = self.cross_residual.after(x, y.view_as(x))
-        keep(trace, "self", self_weights)
-        keep(trace, "cross", cross_weights)
-        y = self.feed_forward(self.feed_forward_residual.before(x))
-        return self.feed_forward_residual.after(x, y), past  # (B, T, D)
+        y, weights = self.cross_attention.look(y, memory, memory_mask, bias=memory_bias, need_weights=wanted(trace))
+        keep(trace, "cross", weights)
+        return self.transform(self.cross_residual.after(x, y.view_as(x))), past  # (B, T, D)

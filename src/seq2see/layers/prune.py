@@ -8,6 +8,8 @@ from torch import Tensor
 
 from seq2see.layers.reduce import Maybe, Reduction, check_mask, check_tokens, pack
 
+FLOOR = 1e-6  # the least that a softly pruned token counts for
+
 
 def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Tensor:
     """s_j = mean of A_hij over the heads h and the real queries i: the attention that token j receives (section 3.2).
@@ -46,6 +48,22 @@ def soft_mask(
     # Scores are masked too: a NaN in the padding would reach θ on the way back.
     mask = ((scores.masked_fill(~free, 0.0) - threshold) / temperature).sigmoid()
     return mask.masked_fill(real & ~free, 1.0).masked_fill(~real, 0.0)  # (B, S)
+
+
+def prune_softly(
+    scores: Tensor,
+    threshold: Tensor | float,
+    temperature: float,
+    *,
+    real: Maybe = None,
+    protected: Maybe = None,
+    sizes: Maybe = None,
+) -> Reduction:
+    """Nothing goes, but each token counts for σ((s − θ) / T) of what it did: with T → 0 that is `prune_below`."""
+    mask = soft_mask(scores, threshold, temperature, real=real, protected=protected)
+    real, _, sizes = check_tokens(scores, real, protected, sizes)
+    # Their logarithms are added to scores, so that none may become 0.
+    return _kept(real, real, (sizes * mask).clamp(min=FLOOR).masked_fill(~real, 0.0))
 
 
 def kept_share(mask: Tensor, real: Maybe = None) -> Tensor:

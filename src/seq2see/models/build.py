@@ -1,6 +1,7 @@
 """The only table from a name to a class."""
 
 from seq2see.config import Recipe
+from seq2see.layers.reducing import Reducible, plan_of
 from seq2see.models.convolutional import Convolutional
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.models.recurrent import Recurrent
@@ -22,6 +23,13 @@ KINDS: dict[str, type[Transformer] | type[Recurrent] | type[Convolutional] | typ
 
 def build(recipe: Recipe, source_size: int, target_size: int) -> Model | OneSided:
     """The model a recipe names, with fresh weights drawn from torch's generator."""
+    model = _network(recipe, source_size, target_size)
+    if isinstance(model, Reducible):
+        model.plan = plan_of(recipe.reduce, recipe.model.encoder_layers)
+    return model
+
+
+def _network(recipe: Recipe, source_size: int, target_size: int) -> Model | OneSided:
     if recipe.task == "language":
         return CausalModel(recipe.model, target_size, recipe.tie != "none")
     if recipe.task == "masked":

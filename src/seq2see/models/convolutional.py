@@ -16,7 +16,7 @@ from seq2see.layers.masks import padding_mask
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.memory import Memory, State
-from seq2see.models.transformer import positions_of
+from seq2see.models.parts import positions_of
 from seq2see.text.vocab import PAD
 
 HALF = 0.5**0.5  # the sum of two independent numbers, times this, has their variance (section 3.5)

@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from seq2see.batches import Batch
 from seq2see.config import ModelConfig
-from seq2see.layers.attention import KeysValues, MultiHeadAttention
-from seq2see.layers.blocks import EncoderLayer, FeedForward
+from seq2see.layers.attention import KeysValues
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
-from seq2see.layers.trace import Trace, keep
-from seq2see.models.transformer import State, initialise, positions_of
-from seq2see.text.vocab import PAD
+from seq2see.layers.reducing import Reducible, through
+from seq2see.layers.trace import Trace, keep, wanted
+from seq2see.models.parts import encoder_layer, initialise, last_norm, positions_of
+from seq2see.models.transformer import State
+from seq2see.text.vocab import END, PAD
 
 SOURCE, TARGET = 0, 1  # the segments of the prefix model
 
@@ -36,8 +37,8 @@ class Stack(nn.Module):
         self.target_positions: Any = positions_of(config)
         self.target_embedding = nn.Embedding(size, config.width)
         self.dropout = Dropout(config.dropout)
-        self.encoder: Any = nn.ModuleList(_layer(config) for _ in range(config.encoder_layers))
-        self.encoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.encoder: Any = nn.ModuleList(encoder_layer(config) for _ in range(config.encoder_layers))
+        self.encoder_norm = last_norm(config)
         self.output = nn.Linear(config.width, classes)
         initialise(self, config)
         if tied:
@@ -96,7 +97,8 @@ class CausalModel(Stack):
         mask = causal_mask(new, seen + new, ids.device)
         grown: list[KeysValues] = []
         for layer, pair in zip(self.encoder, past.pairs, strict=True):
-            x, pair, _ = _continue(layer, x, pair, mask)
+            x, pair, _ = layer.look(x, pair, mask)
+            x = layer.transform(x)
             grown.append(pair)
         return self.output(self.encoder_norm(x)), Past(grown)  # (B, T, V)
 
@@ -111,16 +113,20 @@ class MaskedModel(Stack):
         return self.through(batch.source, padding_mask(batch.source, PAD), trace)
 
 
-class Classifier(Stack):
+class Classifier(Stack, Reducible):
     """A sentence → logits of its label: the masked model's encoder, and the mean of its states."""
 
     def __init__(self, config: ModelConfig, size: int, classes: int) -> None:
         super().__init__(config, size, classes)
+        self.plan = None
 
     def states(self, batch: Batch, trace: Trace | None = None) -> Tensor:
-        real = (batch.source != PAD)[..., None]  # (B, S, 1)
-        states = self.through(batch.source, padding_mask(batch.source, PAD), trace).masked_fill(~real, 0.0)
-        return states.sum(1, keepdim=True) / real.sum(1, keepdim=True)  # (B, 1, D)
+        ids = batch.source
+        if self.plan is not None:  # each layer goes on with fewer tokens
+            x = self.dropout(self.embed(self.target_embedding, ids))
+            left = through(self.encoder, x, ids != PAD, self.plan, ids == END, trace)
+            return mean(self.encoder_norm(left.states), left.sizes)
+        return mean(self.through(ids, padding_mask(ids, PAD), trace), ids != PAD)
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,8 @@ class PrefixModel(Stack):
         x = self._segment(self.source_embedding, source, SOURCE)
         pairs: list[KeysValues] = []
         for i, layer in enumerate(self.encoder):
-            x, pair, weights = _continue(layer, x, None, mask, need_weights=trace is not None)
+            x, pair, weights = layer.look(x, None, mask, need_weights=wanted(trace))
+            x = layer.transform(x)
             keep(trace, f"encoder.{i}.self", weights)
             pairs.append(pair)
         return Prefix(pairs, mask)
@@ -181,8 +188,10 @@ class PrefixModel(Stack):
         x = self._segment(self.target_embedding, ids, TARGET, seen)
         past: list[KeysValues] = []
         for i, (layer, memory, written) in enumerate(zip(self.encoder, state.memory, state.past, strict=True)):
-            before = _join((memory[0].repeat_interleave(each, 0), memory[1].repeat_interleave(each, 0)), written)
-            x, grown, weights = _continue(layer, x, before, mask, need_weights=trace is not None)
+            both = zip(memory, written, strict=True)
+            keys, values = (torch.cat([read.repeat_interleave(each, 0), own], dim=2) for read, own in both)
+            x, grown, weights = layer.look(x, (keys, values), mask, need_weights=wanted(trace))
+            x = layer.transform(x)
             past.append((grown[0][:, :, length:], grown[1][:, :, length:]))
             if weights is not None:  # one softmax over both sides, shown as what a decoder's two attentions are
                 keep(trace, f"decoder.{i}.cross", weights[..., :length])
@@ -194,25 +203,7 @@ class PrefixModel(Stack):
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
-def _layer(config: ModelConfig) -> EncoderLayer:
-    rotary = config.positions == "rotary"
-    attention = MultiHeadAttention(config.width, config.heads, rotary=rotary, **config.attention)
-    feed_forward = FeedForward(config.width, config.inner, config.dropout)
-    return EncoderLayer(attention, feed_forward, dropout=config.dropout, norm=config.norm)
-
-
-def _continue(
-    layer: Any, x: Tensor, past: KeysValues | None, mask: Tensor, need_weights: bool = False
-) -> tuple[Tensor, KeysValues, Tensor | None]:
-    """An encoder layer on the new positions x (B, T, D) after a past: its output, the past grown by T, the weights."""
-    y = layer.self_residual.before(x)
-    new = layer.self_attention.keys_values(y, y, 0 if past is None else past[0].shape[2])
-    grown = new if past is None else _join(past, new)
-    y, weights = layer.self_attention.look(y, grown, mask, need_weights=need_weights)
-    x = layer.self_residual.after(x, y)
-    y = layer.feed_forward(layer.feed_forward_residual.before(x))
-    return layer.feed_forward_residual.after(x, y), grown, weights
-
-
-def _join(before: KeysValues, after: KeysValues) -> KeysValues:
-    return torch.cat([before[0], after[0]], dim=2), torch.cat([before[1], after[1]], dim=2)
+def mean(states: Tensor, sizes: Tensor) -> Tensor:
+    """The mean state of each sentence (B, 1, D), where a place counts as `sizes` (B, S) tokens, 0 at padding."""
+    states = states.masked_fill((sizes == 0)[..., None], 0.0) * sizes[..., None]
+    return states.sum(1, keepdim=True) / sizes.sum(1)[:, None, None]

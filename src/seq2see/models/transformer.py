@@ -1,20 +1,20 @@
 """The encoder–decoder Transformer of *Attention Is All You Need* (Vaswani et al., 2017)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
 from seq2see.config import ModelConfig
-from seq2see.layers.attention import KeysValues, MultiHeadAttention
-from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
+from seq2see.layers.attention import KeysValues, Maybe
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
-from seq2see.layers.positions import LearnedPositions, Positions
+from seq2see.layers.reducing import Reducible, through
 from seq2see.layers.trace import Trace
 from seq2see.models.memory import sentences_of
-from seq2see.text.vocab import PAD
+from seq2see.models.parts import decoder_layer, encoder_layer, initialise, last_norm, positions_of
+from seq2see.text.vocab import END, PAD
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Memory:
 
     states: Tensor  # (B, S, D)
     mask: Tensor  # (B, 1, 1, S)
+    bias: Maybe = None  # (B, 1, 1, S), added to the scores where a state stands for several tokens
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class State:
     memory: list[KeysValues]
     memory_mask: Tensor  # (B, 1, 1, S)
     past: list[KeysValues]  # of B hypotheses, or of as many for each sentence, side by side
+    memory_bias: Maybe = None  # (B, 1, 1, S)
 
     def select(self, rows: Tensor) -> "State":
         """Keep, repeat or reorder hypotheses; those of a sentence share its memory while they are equally many."""
@@ -41,11 +43,12 @@ class State:
 
         past, kept = pick(self.past, rows), sentences_of(rows, len(self.past[0][0]), len(self.memory_mask))
         if kept is None:
-            return State(self.memory, self.memory_mask, past)
-        return State(pick(self.memory, kept), self.memory_mask.index_select(0, kept), past)
+            return replace(self, past=past)
+        bias = None if self.memory_bias is None else self.memory_bias.index_select(0, kept)
+        return State(pick(self.memory, kept), self.memory_mask.index_select(0, kept), past, bias)
 
 
-class Transformer(nn.Module):
+class Transformer(Reducible):
     """Source ids → memory; memory and target ids so far → logits of the next id."""
 
     def __init__(self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none") -> None:
@@ -57,22 +60,10 @@ class Transformer(nn.Module):
         self.target_embedding = nn.Embedding(target_size, config.width)
         self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
         self.dropout = Dropout(config.dropout)
-
-        def attention(rotary: bool = False) -> MultiHeadAttention:
-            return MultiHeadAttention(config.width, config.heads, rotary=rotary, **config.attention)
-
-        def layer(kind: Any, *attentions: MultiHeadAttention) -> Any:
-            feed_forward = FeedForward(config.width, config.inner, config.dropout)
-            return kind(*attentions, feed_forward, dropout=config.dropout, norm=config.norm)
-
-        rotary = config.positions == "rotary"
-        self.encoder: Any = nn.ModuleList(layer(EncoderLayer, attention(rotary)) for _ in range(config.encoder_layers))
-        self.decoder: Any = nn.ModuleList(
-            layer(DecoderLayer, attention(rotary), attention()) for _ in range(config.decoder_layers)
-        )
-        # Pre-norm leaves the last residual unnormed, so each stack ends with one more norm.
-        self.encoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.encoder: Any = nn.ModuleList(encoder_layer(config) for _ in range(config.encoder_layers))
+        self.decoder: Any = nn.ModuleList(decoder_layer(config) for _ in range(config.decoder_layers))
+        self.encoder_norm, self.decoder_norm = last_norm(config), last_norm(config)
+        self.plan = None
         self.output = nn.Linear(config.width, target_size)
         initialise(self, config)
         if tie != "none":
@@ -86,6 +77,9 @@ class Transformer(nn.Module):
         """Source ids (B, S) → memory."""
         mask = padding_mask(source, PAD)
         x = self.embed(self.source_embedding, self.source_positions, source)
+        if self.plan is not None:  # each layer goes on with fewer tokens
+            left = through(self.encoder, x, source != PAD, self.plan, source == END, trace)
+            return Memory(self.encoder_norm(left.states), left.mask, left.bias)
         for i, layer in enumerate(self.encoder):
             x = layer(x, mask, None if trace is None else trace.at(f"encoder.{i}"))
         return Memory(self.encoder_norm(x), mask)
@@ -94,7 +88,8 @@ class Transformer(nn.Module):
         """The state before the first target token: the memory's keys and values, computed once."""
         states, nothing = memory.states, memory.states[:, :0]
         pairs = [layer.cross_attention.keys_values(states, states) for layer in self.decoder]
-        return State(pairs, memory.mask, [layer.self_attention.keys_values(nothing, nothing) for layer in self.decoder])
+        past = [layer.self_attention.keys_values(nothing, nothing) for layer in self.decoder]
+        return State(pairs, memory.mask, past, memory.bias)
 
     def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
         """The next target ids (B, T ≥ 1) → logits (B, T, V) and the state after them."""
@@ -104,32 +99,13 @@ class Transformer(nn.Module):
         past: list[KeysValues] = []
         for i, layer in enumerate(self.decoder):
             at = None if trace is None else trace.at(f"decoder.{i}")
-            x, grown = layer(x, state.memory[i], state.past[i], mask=mask, memory_mask=state.memory_mask, trace=at)
+            memory: Any = {"memory_mask": state.memory_mask, "memory_bias": state.memory_bias}
+            x, grown = layer(x, state.memory[i], state.past[i], mask=mask, trace=at, **memory)
             past.append(grown)
-        return self.output(self.decoder_norm(x)), State(state.memory, state.memory_mask, past)  # (B, T, V)
+        return self.output(self.decoder_norm(x)), replace(state, past=past)  # (B, T, V)
 
     def embed(self, embedding: nn.Module, positions: Any, ids: Tensor, start: int = 0) -> Tensor:
         x = embedding(ids) * self.width**0.5  # (B, T, D), section 3.4
         if positions is not None:
             x = x + positions(start, x)
         return self.dropout(x)  # type: ignore[no-any-return]
-
-
-def positions_of(config: ModelConfig) -> Positions | LearnedPositions | None:
-    """What is added to the embeddings; rotary positions turn queries and keys instead."""
-    if config.positions == "learned":
-        return LearnedPositions(config.max_positions, config.width)
-    return Positions(config.width) if config.positions == "sinusoidal" else None
-
-
-def initialise(model: nn.Module, config: ModelConfig) -> None:
-    for name, parameter in model.named_parameters():
-        if "embedding" in name and config.embedding_init == "normal":
-            # Times √d this has variance one, like the encodings; as output matrix it gives logits of variance one.
-            nn.init.normal_(parameter, std=config.width**-0.5)
-        elif parameter.dim() == 2:
-            nn.init.xavier_uniform_(parameter)
-        elif name.endswith("bias"):
-            nn.init.zeros_(parameter)
-    for attention in (module for module in model.modules() if isinstance(module, MultiHeadAttention)):
-        attention.even_out()

@@ -57,7 +57,7 @@ def cross_attention(translator: Translator, examples: Sequence[Caption]) -> Iter
                 caption,
                 {
                     name: torch.stack([between_words(head.cpu(), rows, columns, shape) for head in weights[i]])
-                    for name, weights in trace.weights.items()
+                    for name, weights in trace.on_tokens().items()
                     if name.endswith(".cross")
                 },
             )

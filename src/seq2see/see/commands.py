@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from seq2see.errors import InputError
-from seq2see.options import Device, Model
+from seq2see.options import Device, Merge, Model
 
 Out = Annotated[Path, typer.Option("--out", help="A .png or .svg file.")]
+What = Annotated[str, typer.Argument(metavar="TEXT|PICTURE", help="What the model reads: a sentence, or a file.")]
 
 app = typer.Typer(help="Draw what a model does, and why.", rich_markup_mode=None)
 
@@ -16,16 +17,24 @@ app = typer.Typer(help="Draw what a model does, and why.", rich_markup_mode=None
 @app.command("attention")
 def see_attention(
     model: Model,
-    text: Annotated[str, typer.Argument(help="A sentence of the source language.")],
+    text: Annotated[str, typer.Argument(help="A sentence of the source language; for a model of pictures, a file.")],
     out: Out,
     target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
     device: Device = "auto",
 ) -> None:
-    """Every layer and head of encoder, decoder and cross attention; rows look at columns."""
-    from seq2see.see import figures
-    from seq2see.translator import load
+    """Every layer and head of encoder, decoder and cross attention; rows look at columns. Of pictures: over them."""
+    from seq2see.see import figures, pictures
+    from seq2see.translator import load, recipe_of
+    from seq2see.vision import load_pictures
 
     figures.check(out)
+    if recipe_of(model, "translate", "images").task == "images":
+        if target is not None:
+            raise InputError(f"--target {target!r}: a model of pictures translates nothing")
+        sight = load_pictures(model, device).explain(text)
+        figures.save(pictures.draw(sight), out)
+        print(sight.found.label)
+        return
     explanation = load(model, device).explain(text, target)
     figures.save(figures.attention(explanation), out)
     print(explanation.target)
@@ -95,3 +104,44 @@ def see_norms(out: Out) -> None:
     found = norms.measure()
     figures.save(norm_charts.draw(found), out)
     print("\n".join(norms.lines(found)))
+
+
+@app.command("merging")
+def see_merging(
+    model: Model,
+    what: What,
+    out: Out,
+    merge: Merge = None,
+    neighbours: Annotated[bool, typer.Option("--neighbours", help="Only words side by side.")] = False,
+) -> None:
+    """Which words, or patches of a picture, each layer merges; by default as the model was trained to."""
+    from seq2see.see import figures, reducing
+
+    figures.check(out)
+    shown = reducing.subject(model, what)
+    match = "neighbours" if neighbours else "bipartite"
+    ours = shown.model if merge is None else shown.model.with_merging(merge, match=match)
+    journey = reducing.follow(ours, shown.batch)
+    figures.save(shown.draw(journey), out)
+    print("\n".join(journey.lines(shown.tokens)))
+
+
+@app.command("pruning")
+def see_pruning(
+    model: Model,
+    what: What,
+    out: Out,
+    threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Prune what gets less attention.")] = None,
+    keep: Annotated[float | None, typer.Option(min=0, max=1, help="Or keep this share: what gets the most.")] = None,
+) -> None:
+    """Which words, or patches of a picture, each layer prunes; by default as the model was trained to."""
+    from seq2see.see import figures, reducing
+
+    figures.check(out)
+    if threshold is not None and keep is not None:
+        raise InputError("--threshold and --keep are two ways to prune; give one")
+    shown = reducing.subject(model, what)
+    ours = shown.model if threshold is None else shown.model.with_pruning(threshold)
+    journey = reducing.follow(ours if keep is None else ours.with_top(keep), shown.batch)
+    figures.save(shown.draw(journey), out)
+    print("\n".join(journey.lines(shown.tokens)))

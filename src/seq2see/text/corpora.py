@@ -2,37 +2,18 @@
 
 import gzip
 import hashlib
-import os
-import urllib.request
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 
 from seq2see.config import DataConfig, Paths
 from seq2see.errors import InputError
-from seq2see.files import sha256, write_atomically
-from seq2see.text import captions
+from seq2see.text import captions, multi30k
 
 Pair = tuple[str, str]
 
 CAPTIONS = {"train": 50_000, "val": 1000, "test": 1000, "test_structures": 1000}
-MULTI30K_HOME = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
-MULTI30K_SUMS = {
-    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
-    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
-    "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
-    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
-    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
-    "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
-    "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
-    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
-    "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
-    "test_2017_flickr.de.gz": "a2c89666db00c495cd8513b9d708d5a3acc205d7de312ef2bf5fb7ebc1540aee",
-    "test_2017_flickr.en.gz": "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074",
-    "test_2017_flickr.fr.gz": "3ba671ceb2299f3304ffafefea7a833d08632fbaf0ba18546f8a2ec2391af496",
-}
 
 
 @dataclass(frozen=True)
@@ -56,10 +37,21 @@ class Corpus:
 
 def load(config: DataConfig, data: Path | None = None) -> Corpus:
     """Read the corpus that a recipe names; `data` is its directory, or what its paths are relative to."""
-    if config.corpus == "captions":
-        if data is not None:
-            raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
-        return _captions(config)
+    found = _captions(config, data) if config.corpus == "captions" else _of_files(config, data)
+    tests = {name: joined(test, config.join) for name, test in found.tests.items()}
+    return Corpus(joined(found.train, config.join), joined(found.val, config.join), tests)
+
+
+def joined(parallel: Parallel, count: int) -> Parallel:
+    """So many consecutive pairs as one long pair; what is left at the end makes a shorter one."""
+    if count == 1:
+        return parallel
+    groups = [parallel.pairs[start : start + count] for start in range(0, len(parallel.pairs), count)]
+    pairs = [(" ".join(source for source, _ in group), " ".join(target for _, target in group)) for group in groups]
+    return _parallel(parallel.name, pairs, parallel.dropped)
+
+
+def _of_files(config: DataConfig, data: Path | None) -> Corpus:
     where, val_paths, test_paths = _origins(config, data)
     train = _read("train", where, config, data)
     val = None if val_paths is None else _read("val", val_paths, config, data)
@@ -178,7 +170,9 @@ def _groups(pairs: Sequence[Pair]) -> list[int]:
     return [root(index) for index in range(len(pairs))]
 
 
-def _captions(config: DataConfig) -> Corpus:
+def _captions(config: DataConfig, data: Path | None) -> Corpus:
+    if data is not None:
+        raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
     if {config.source, config.target} != {"de", "en"}:
         raise InputError(f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}")
     splits = {}
@@ -193,7 +187,7 @@ def _captions(config: DataConfig) -> Corpus:
 
 def _origins(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None, dict[str, Paths]]:
     """Where train, val and each test stand; what the recipe names goes before what a directory holds."""
-    where: Paths | None = str(_multi30k(config, base)) if config.corpus else config.train
+    where: Paths | None = str(multi30k.folder(config, base)) if config.corpus else config.train
     assert where is not None  # the recipe holds either a corpus or paths
     splits = _splits(where, "train", config, base)
     val, tests = splits.get("val"), config.test
@@ -256,39 +250,3 @@ def _parallel(name: str, pairs: Sequence[Pair], dropped: int = 0) -> Parallel:
 
 def _resolve(path: str, base: Path | None) -> Path:
     return (base or Path()) / Path(path).expanduser()
-
-
-def _multi30k(config: DataConfig, data: Path | None) -> Path:
-    """The directory of Multi30k: given, under SEQ2SEE_DATA, or downloaded once into the cache."""
-    if data is not None and not data.is_dir():
-        raise InputError(f"{data}: not a directory; --data is that of multi30k")
-    if data is not None:
-        return data.absolute()
-    if (folder := os.environ.get("SEQ2SEE_DATA")) and (named := Path(folder) / "multi30k").is_dir():
-        return named.absolute()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2see" / "multi30k"
-    for split in ("train", "val", "test_2016_flickr", "test_2017_flickr"):
-        for language in (config.source, config.target):
-            if (name := f"{split}.{language}.gz") not in MULTI30K_SUMS:
-                raise InputError(f"data.corpus 'multi30k' is de, en and fr, not {language!r}")
-            _download(name, cache)
-    return cache.absolute()
-
-
-def _download(name: str, directory: Path) -> None:
-    """Fetch one file of Multi30k unless it is there, and keep it only if it is the one we know."""
-    path, url = directory / name, f"{MULTI30K_HOME}/{name}"
-    try:
-        if path.exists() and sha256(path) == MULTI30K_SUMS[name]:
-            return
-        with urllib.request.urlopen(url, timeout=30) as response:
-            content: bytes = response.read()
-        if (found := hashlib.sha256(content).hexdigest()) != MULTI30K_SUMS[name]:
-            raise InputError(f"{url}: SHA-256 {found} instead of {MULTI30K_SUMS[name]}; nothing was kept")
-        directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda temporary: temporary.write_bytes(content))
-    except (OSError, HTTPException) as error:
-        raise InputError(
-            f"{url}: cannot download Multi30k into {directory} ({error}); "
-            "give its folder with --data DIR, or set SEQ2SEE_DATA to the folder that holds multi30k"
-        ) from None

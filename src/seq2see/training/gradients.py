@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from seq2see.batches import Batch, Collate, IdPair, collate
 from seq2see.config import TrainConfig
 from seq2see.layers.dropout import seeded
+from seq2see.layers.reducing import cost, watch
 from seq2see.training.loss import smoothed_loss
 from seq2see.training.packed import logits_and_targets
 from seq2see.workers import share_out
 
-TOKENS_OF_A_WORKER = 256  # on the target side of a batch; with fewer, products get too small to be fast
+TOKENS_OF_A_WORKER = 256  # on the longer side of a batch; with fewer, products get too small to be fast
 
 
 class Update(NamedTuple):
@@ -29,7 +30,7 @@ class Gradients:
 
     def __init__(self, model: nn.Module, config: TrainConfig, workers: int, collate: Collate = collate) -> None:
         self.model, self.config, self.workers, self.collate = model, config, workers, collate
-        self.weights = list(model.parameters())
+        self.weights = [weight for weight in model.parameters() if weight.requires_grad]
         self.device = self.weights[0].device
 
     def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
@@ -56,16 +57,23 @@ class Gradients:
         total, gradients = 0.0, list[Tensor]()
         with seeded(seed):
             for batch in batches:
-                logits, targets = logits_and_targets(self.model, batch.to(self.device))
-                loss = smoothed_loss(logits, targets, self.config.label_smoothing, self.config.smoothing)
+                loss = loss_of(self.model, batch.to(self.device), self.config)
                 gradients = _sum(gradients, torch.autograd.grad(loss / tokens, self.weights))
                 total += loss.item()
         return total, gradients
 
 
+def loss_of(model: nn.Module, batch: Batch, config: TrainConfig) -> Tensor:
+    """The loss summed over the target tokens and, where pruning is learned, what each pays for the tokens kept."""
+    trace = watch(model)
+    logits, targets = logits_and_targets(model, batch, trace)
+    loss = smoothed_loss(logits, targets, config.label_smoothing, config.smoothing)
+    return loss + len(targets) * cost(model, trace)
+
+
 def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], accumulate: int, device: torch.device) -> int:
     """As many as there are threads, if each gets a batch of an update or enough of one; on a GPU one."""
-    tokens = sum(len(target) + 1 for _, target in pairs) / len(plan)
+    tokens = sum(max(map(len, pair)) + 1 for pair in pairs) / len(plan)
     enough = max(accumulate, int(tokens / TOKENS_OF_A_WORKER))
     return max(1, min(torch.get_num_threads(), enough)) if device.type == "cpu" else 1
 

@@ -31,6 +31,7 @@ class Validation:
     perplexity: float  # e^(−log p per token), without smoothing
     bleu: float | None  # of translations; none where nothing is translated
     samples: list[tuple[str, str, str]]  # source, reference, output
+    accuracy: float | None = None  # share of labels told right, where there are labels
 
 
 @dataclass
@@ -191,16 +192,7 @@ class Training:
         at.tenths = int(self._progress() * 10)
         self._save()
         self._prune()
-        self.reporter.validation(
-            update=at.update,
-            epoch=at.epoch,
-            loss=found.loss,
-            perplexity=found.perplexity,
-            bleu=found.bleu,
-            best=better,
-            seconds=self._seconds(),
-            samples=found.samples,
-        )
+        self.reporter.validation(update=at.update, epoch=at.epoch, best=better, seconds=self._seconds(), **vars(found))
 
     def _save(self) -> None:
         self.position.seconds = self._seconds()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from seq2see.batches import Batch
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.masks import causal_mask, padding_mask
+from seq2see.layers.trace import Trace
 from seq2see.models.language import Stack
 from seq2see.models.transformer import Transformer
 from seq2see.text.vocab import PAD
@@ -64,16 +65,17 @@ class Places:
         return torch.unflatten(_pick(x.flatten(0, 2), self.parts), 0, (-1, self.shape[1])).flatten(1)
 
 
-def logits_and_targets(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+def logits_and_targets(model: nn.Module, batch: Batch, trace: Trace | None = None) -> tuple[Tensor, Tensor]:
     """The logits (N, V) at the N real target tokens, and these tokens."""
     heads = model.encoder[0].self_attention.heads if isinstance(model, Transformer) else 1
     target = Places(batch.target_out, heads)
-    if isinstance(model, Transformer):
+    if isinstance(model, Transformer) and model.plan is None:  # with one the places of the source change
         logits = _logits(model, batch, target)
     elif isinstance(model, Stack):
-        logits = model.output(target.pack(model.states(batch)))  # the largest product, where there is a target alone
+        states = model.states(batch, trace)
+        logits = model.output(target.pack(states))  # the largest product, where there is a target alone
     else:
-        logits = target.pack(model(batch))
+        logits = target.pack(model(batch) if trace is None else model(batch, trace))
     return logits, batch.target_out.flatten().index_select(0, target.real)
 
 

@@ -20,9 +20,9 @@ SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal to draw a bar on
 class Reporter:
     """Shows and logs; knows nothing of models."""
 
-    def __init__(self, folder: Path, console: Console) -> None:
+    def __init__(self, folder: Path, console: Console, unit: str = "target tokens") -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.console = console
+        self.console, self.unit = console, unit
         self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
         self.board = None
         if importlib.util.find_spec("tensorboard"):
@@ -85,7 +85,7 @@ class Reporter:
         speed = (tokens - first_tokens) / span if span else 0.0
         left = seconds / progress * (1 - progress) if progress else 0.0
         text = (
-            f"epoch {epoch} · update {update} · loss {loss:.3f} · {speed:,.0f} target tokens/s · "
+            f"epoch {epoch} · update {update} · loss {loss:.3f} · {speed:,.0f} {self.unit}/s · "
             f"lr {learning_rate:.2e} · {_clock(max(left, 0))} left"
         )
         self.bar.update(self.task, completed=min(progress, 1.0), description=text)
@@ -137,6 +137,7 @@ class Reporter:
         loss: float,
         perplexity: float,
         bleu: float | None,
+        accuracy: float | None,
         best: bool,
         seconds: float,
         samples: list[tuple[str, str, str]],
@@ -148,14 +149,16 @@ class Reporter:
             loss=loss,
             perplexity=perplexity,
             bleu=bleu,
+            accuracy=accuracy,
             best=best,
             seconds=seconds,
             samples=samples,
         )
-        translated = "" if bleu is None else f" · BLEU {bleu:.1f} (greedy)"
+        more = "" if bleu is None else f" · BLEU {bleu:.1f} (greedy)"
+        more += "" if accuracy is None else f" · {accuracy:.2%} right"
         self.say(
             f"[bold]validation[/bold] at update {update:,} · {_clock(seconds)} · loss {loss:.3f} · "
-            f"perplexity {perplexity:.2f}{translated}{' · best so far' if best else ''}"
+            f"perplexity {perplexity:.2f}{more}{' · best so far' if best else ''}"
         )
         for source, reference, output in samples[:SAMPLES_SHOWN]:
             self.say(f"  source     {escape(source)}")

@@ -1,0 +1,266 @@
+"""What merging and pruning save and what they cost: a trained model on its test set, with fewer and fewer tokens."""
+
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seq2see.batches import Batch, IdPair, collate
+from seq2see.bench.attention_worker import peak_bytes
+from seq2see.bench.translate import Text, own_text
+from seq2see.errors import InputError
+from seq2see.evaluate import machine, score
+from seq2see.layers.reducing import Reducible, counts, operations
+from seq2see.layers.trace import Trace
+from seq2see.pictures import albums
+from seq2see.pictures.shown import Shown
+from seq2see.tasks import collate_of, encode, fitting
+from seq2see.text import corpora
+from seq2see.text.vocab import PAD
+from seq2see.translator import Translator, load, opened, recipe_of
+from seq2see.vision import load_pictures
+
+SEED = 1  # of the random controls
+TOLERANCE = {"bleu": 0.3, "accuracy": 0.5}  # of a hundred: what a setting that pays may lose
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A way to go on with fewer tokens, and how far."""
+
+    kind: str
+    amount: float  # tokens merged in each layer; the last layer's threshold; the share left after the last layer
+
+    def __str__(self) -> str:
+        return self.kind if self.kind in (UNTOUCHED.kind, TRAINED.kind) else f"{self.kind} {self.amount:g}"
+
+    def of(self, model: Reducible) -> Reducible:
+        """The model under this setting."""
+        if self.kind == UNTOUCHED.kind:
+            return model.with_plan(None)
+        if self.kind == TRAINED.kind:
+            return model.with_plan(model.plan.hard())
+        seed = SEED if "random" in self.kind else None
+        if "merge" in self.kind:
+            match = "neighbours" if "neighbours" in self.kind else "bipartite"
+            return model.with_merging(int(self.amount), match=match, seed=seed)
+        if self.kind == "threshold":
+            return model.with_pruning(self.amount)
+        return model.with_top(self.amount, seed)
+
+
+UNTOUCHED = Setting("untouched", 0)
+TRAINED = Setting("as trained", 0)  # by the plan of the model's own recipe, soft thresholds taken hard
+
+
+@dataclass(frozen=True)
+class Row(Setting):
+    """A setting and what was measured: medians of speeds, and the rest, which is always the same."""
+
+    per_second: float  # sentences or pictures, from input to answer
+    encoded_per_second: float  # by the encoder alone
+    gflops: float  # of the encoder's matrix products, for one sentence or picture in the mean
+    tokens_left: float  # after the last layer, of one in the mean
+    peak_memory_mb: float  # of the encoder on the largest batch
+    quality: float  # of a hundred
+    gflops_share: float = 1.0  # of those of the untouched model
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What `bench reduce` found."""
+
+    text: str  # the test set
+    count: int
+    rounds: int
+    measure: str  # of quality: bleu or accuracy
+    trained: str | None  # the plan of the model's own recipe, if it has one
+    rows: list[Row]  # the untouched model first, then as it was trained to be
+    pays: Row | None  # the fastest that is about as good as the untouched model, if it is any faster
+    machine: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model does with its test set."""
+
+    model: Reducible
+    name: str
+    batches: list[Batch]
+    measure: str
+    answer: Callable[[Any], Any]
+    quality: Callable[[Any], float]
+    encode: Callable[[Any, Batch, Trace | None], object]
+
+
+def settings(
+    merges: Sequence[int], thresholds: Sequence[float], keeps: Sequence[float], text: bool = True
+) -> list[Setting]:
+    """Every amount in every way; side by side alone is for text, and random ones show what the choice is worth."""
+    ways = ["merge", *(["merge neighbours"] if text else []), "merge random"]
+    found = [Setting(way, r) for way in ways for r in merges]
+    found += [Setting("threshold", each) for each in thresholds]
+    return found + [Setting(way, share) for way in ("keep", "keep random") for share in keeps]
+
+
+def bench_reduce(
+    task: Task,
+    wanted: Sequence[Setting],
+    seconds: float = 300.0,
+    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+) -> Frontier:
+    """Measure the model untouched, as trained and under all settings in turn, again while the seconds allow a round.
+
+    What disturbs the machine for a while then disturbs one round of each, and medians do not show it. The untouched
+    model has the fused attention, as always where nobody wants to see the weights.
+    """
+    own = task.model.plan
+    known = [UNTOUCHED] if own is None else [UNTOUCHED, TRAINED]
+    models = {setting: setting.of(task.model.eval()) for setting in (*known, *wanted)}
+    answers, speeds = dict[Setting, Any](), {setting: Speeds([], []) for setting in models}
+    count, begun, rounds = sum(len(each.lines) for each in task.batches), time.perf_counter(), 0
+    while not rounds or (time.perf_counter() - begun) * (rounds + 1) / rounds <= seconds:
+        rounds += 1
+        for setting, model in models.items():
+            say(f"round {rounds} · {setting}")
+            answers[setting], spent = _timed(partial(task.answer, model))
+            speeds[setting].whole.append(count / spent)
+            _, spent = _timed(partial(_encode_all, task, model))
+            speeds[setting].encoder.append(count / spent)
+    rows = [_row(each, model, task, speeds[each], task.quality(answers[each])) for each, model in models.items()]
+    rows = [replace(row, gflops_share=row.gflops / rows[0].gflops) for row in rows]
+    return Frontier(
+        text=task.name,
+        count=count,
+        rounds=rounds,
+        measure=task.measure,
+        trained=None if own is None else str(own.hard()),
+        rows=rows,
+        pays=what_pays(rows, TOLERANCE[task.measure]),
+        machine=machine(),
+    )
+
+
+class Speeds(NamedTuple):
+    """Sentences or pictures a second, round after round."""
+
+    whole: list[float]
+    encoder: list[float]
+
+
+@torch.inference_mode()
+def _timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    begun = time.perf_counter()
+    found = run()
+    return found, time.perf_counter() - begun
+
+
+def _encode_all(task: Task, model: Reducible) -> None:
+    for batch in task.batches:
+        task.encode(model, batch, None)
+
+
+@torch.inference_mode()
+def _row(setting: Setting, model: Reducible, task: Task, speeds: Speeds, quality: float) -> Row:
+    total = left = 0.0
+    count = sum(len(each.lines) for each in task.batches)
+    for batch in task.batches:
+        trace = Trace(weights=False)
+        task.encode(model if model.plan is not None else model.with_merging(0), batch, trace)
+        tokens = counts(_tokens(batch, trace), trace.reductions)
+        total, left = total + sum(operations(model.encoder, tokens)), left + float(tokens[-1].sum())
+    largest = max(task.batches, key=lambda each: each.source.numel())
+    return Row(
+        **asdict(setting),
+        per_second=statistics.median(speeds.whole),
+        encoded_per_second=statistics.median(speeds.encoder),
+        gflops=total / count / 1e9,
+        tokens_left=left / count,
+        peak_memory_mb=peak_bytes(partial(task.encode, model, largest, None)) / 2**20,
+        quality=quality,
+    )
+
+
+def _tokens(batch: Batch, trace: Trace) -> Tensor:
+    """How many tokens each sentence or picture has (B,)."""
+    if batch.source.dim() == 2:
+        return (batch.source != PAD).sum(1)
+    return torch.tensor([trace.reductions[0].source.shape[1]] * len(batch.source))
+
+
+def what_pays(rows: Sequence[Row], tolerance: float) -> Row | None:
+    """The fastest row that is about as good as the first, the untouched model, if it is any faster."""
+    allowed = [row for row in rows if row.quality >= rows[0].quality - tolerance and "random" not in row.kind]
+    best = max(allowed, key=lambda row: row.per_second)
+    return None if best.kind == UNTOUCHED.kind else best
+
+
+def task_of(
+    directory: Path, text: Text | None, data: Path | None, *, limit: int = 1000, batch: int = 64, beam: int = 1
+) -> Task:
+    """The model of a directory and the head of its test set, or of a text to be translated."""
+    recipe = recipe_of(directory, "translate", "classify", "images")
+    if recipe.task == "translate":
+        return _translation(load(directory, "cpu"), directory, text, limit, batch, beam)
+    if text is not None:
+        raise InputError("--source is for models that translate; others have the test set of their recipe")
+    model: Any
+    pairs: Sequence[IdPair]
+    if recipe.task == "images":
+        found = load_pictures(directory, "cpu")
+        model, pictures = found.model, next(iter(albums.load(recipe.data, data).tests.values()))
+        name, pairs = pictures.name, Shown(pictures, found.format, math.prod(found.model.grid))
+    else:
+        _, pair, model = opened(directory, "classify")
+        test = next(iter(corpora.load(recipe.data, data).tests.values()))
+        name, encoded = test.name, encode(recipe, pair, test)
+        pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, test.name)]
+    batches = [collate_of(recipe)(pairs, lines) for lines in _alike(pairs, limit, batch)]
+    return Task(
+        model,
+        name,
+        batches,
+        "accuracy",
+        answer=lambda model: [model(batch).argmax(-1) for batch in batches],
+        quality=lambda guesses: _accuracy(guesses, batches),
+        encode=lambda model, batch, trace: model(batch, trace),
+    )
+
+
+def _alike(pairs: Sequence[IdPair], limit: int, size: int) -> list[list[int]]:
+    """The first lines in batches of so many, those of like length together."""
+    lines = sorted(range(min(limit, len(pairs))), key=lambda line: len(pairs[line][0]))
+    return [lines[start : start + size] for start in range(0, len(lines), size)]
+
+
+def _accuracy(guesses: Sequence[Tensor], batches: Sequence[Batch]) -> float:
+    right = sum(int((guess == batch.target_out).sum()) for guess, batch in zip(guesses, batches, strict=True))
+    return 100 * right / sum(len(batch.lines) for batch in batches)
+
+
+def _translation(translator: Translator, directory: Path, text: Text | None, limit: int, batch: int, beam: int) -> Task:
+    text = text or own_text(translator, directory, lambda line: print(line, file=sys.stderr))
+    sources, references = text.sources[:limit], text.references[:limit]
+    if not references:
+        raise InputError("--reference is missing: without it nobody can tell what fewer tokens cost")
+    pairs: list[IdPair] = [(ids, []) for ids in translator.ids("source", sources)]
+    recipe, pair, device = translator.recipe, translator.tokenizers, translator.device
+    if not isinstance(translator.model, Reducible):
+        raise InputError(f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune")
+    return Task(
+        translator.model,
+        text.name,
+        [collate(pairs, lines) for lines in _alike(pairs, limit, batch)],
+        "bleu",
+        answer=lambda model: Translator(recipe, pair, model, device).translate(sources, beam=beam),
+        quality=lambda outputs: score(outputs, references).bleu,
+        encode=lambda model, batch, trace: model.encode(batch.source, trace),
+    )

@@ -1,0 +1,145 @@
+"""What merging and pruning save and cost: every setting has its row, measured on the same model and test set."""
+
+import json
+import re
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import pytest
+
+from seq2see import cli
+from seq2see.bench.reduce import UNTOUCHED, Frontier, Row, Setting, Task, bench_reduce, settings, task_of, what_pays
+from seq2see.bench.reduce_report import draw, lines
+from seq2see.bench.translate import Text
+from seq2see.errors import InputError
+from seq2see.layers.reducing import Merging, Pruning, TopPruning
+
+TEXT = Text(
+    "toy",
+    ["drei acht eins", "neun sieben fünf zehn", "vier zwei"],
+    ["three eight one", "nine seven five ten", "four two"],
+)
+ROW = Row("untouched", 0, 100.0, 400.0, 0.5, 20.0, 3.0, 90.0)
+ROWS = [
+    ROW,
+    replace(ROW, kind="merge", amount=2, per_second=120.0, quality=89.8),
+    replace(ROW, kind="merge", amount=8, per_second=200.0, quality=70.0),
+    replace(ROW, kind="merge random", amount=2, per_second=150.0, quality=90.0),
+]
+
+
+@pytest.fixture(scope="module")
+def task(trained: Path) -> Task:
+    return task_of(trained, TEXT, None, batch=2)
+
+
+def test_every_amount_is_tried_in_every_way() -> None:
+    found = settings([2, 4], [0.1], [0.5])
+    assert list(map(str, found)) == [
+        *("merge 2", "merge 4", "merge neighbours 2", "merge neighbours 4", "merge random 2", "merge random 4"),
+        *("threshold 0.1", "keep 0.5", "keep random 0.5"),
+    ]
+    assert not any("neighbours" in each.kind for each in settings([2], [], [], text=False))
+
+
+def test_a_setting_is_a_plan(task: Task) -> None:
+    plans: dict[str, Any] = {str(each): each.of(task.model).plan for each in (UNTOUCHED, *settings([2], [0.1], [0.5]))}
+    assert plans["untouched"] is None
+    assert isinstance(plans["merge 2"], Merging) and plans["merge 2"].seed is None
+    assert plans["merge neighbours 2"].match.__name__ == "neighbours" and plans["merge random 2"].seed == 1
+    assert isinstance(plans["threshold 0.1"], Pruning) and isinstance(plans["keep 0.5"], TopPruning)
+    assert plans["keep random 0.5"].seed == 1
+
+
+def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(task: Task) -> None:
+    found = bench_reduce(task, [Setting("merge", 0), Setting("merge", 1), Setting("keep", 0.5)], 0, lambda line: None)
+    untouched, nothing, one, half = found.rows
+    assert (untouched.kind, found.rounds, found.count, found.measure) == ("untouched", 1, 3, "bleu")
+    assert untouched.quality == nothing.quality > 99
+    assert untouched.gflops == nothing.gflops > one.gflops > half.gflops > 0
+    assert untouched.tokens_left == nothing.tokens_left == one.tokens_left + 1
+    assert all(row.per_second > 0 < row.encoded_per_second and row.peak_memory_mb > 0 for row in found.rows)
+    assert found.trained is None and [row.gflops_share for row in (untouched, nothing)] == [1, 1]
+    assert json.loads(json.dumps(asdict(found)))["rows"][2]["kind"] == "merge"
+
+
+@pytest.mark.parametrize(
+    ("reduce", "plan"),
+    [
+        (["kind=prune", "mode=soft", "thresholds=0.3"], r"Pruning\(thresholds=\[0\.\d+\]\)"),
+        (["kind=prune", "thresholds=0.25"], r"Pruning\(thresholds=\[0\.25\]\)"),
+        (["kind=merge", "r=1", "match=neighbours"], r"Merging\(r=\[1\], match='neighbours'\)"),
+        (["kind=prune", "mode=top", "keep=0.5"], r"TopPruning\(shares=\[0.5\]\)"),
+    ],
+)
+def test_a_model_with_a_plan_of_its_own_is_measured_with_it(toy: Any, reduce: list[str], plan: str) -> None:
+    toy.train(toy.folder / "run", "train.steps=2", *(f"reduce.{each}" for each in reduce))
+    task = task_of(toy.folder / "run", TEXT, None)
+    found = bench_reduce(task, [Setting("keep", 0.9)], 0, lambda line: None)
+    untouched, own, _ = found.rows
+    assert [str(row) for row in found.rows] == ["untouched", "as trained", "keep 0.9"]
+    assert found.trained is not None and re.fullmatch(plan, found.trained)
+    assert own.tokens_left < untouched.tokens_left and untouched.gflops_share == 1
+    assert own.gflops_share == own.gflops / untouched.gflops < 1
+    assert task.model.plan is not None  # the model itself is as it was
+
+
+def test_pictures_have_an_accuracy(pictured: Path) -> None:
+    task = task_of(pictured, None, None, limit=5, batch=3)
+    found = bench_reduce(task, [Setting("merge", 1)], 0, lambda line: None)
+    assert (found.measure, found.count) == ("accuracy", 5)
+    assert 0 <= found.rows[0].quality <= 100 and found.rows[1].tokens_left < found.rows[0].tokens_left
+
+
+def test_what_pays_is_as_good_and_faster_and_not_random() -> None:
+    assert what_pays(ROWS, 0.3) == ROWS[1]
+    assert what_pays(ROWS, 0.1) is None
+    assert what_pays(ROWS, 50) == ROWS[2]
+
+
+def test_the_report_says_what_pays_or_that_nothing_does() -> None:
+    found = Frontier("test", 3, 1, "bleu", None, ROWS, ROWS[1], {})
+    said = lines(found)
+    assert said[1].split() == ["untouched", "100.0", "1.00×", "400.0", "1.00×", "0.500", "100%", "20.0", "3.0", "90.00"]
+    assert said[-2] == "3 of test, 20.0 tokens each · measured once"
+    assert said[-1] == "pays: merge 2, 1.20 times as fast and at most 0.3 BLEU below the untouched model"
+    nothing = lines(replace(found, pays=None, rounds=3, measure="accuracy"))
+    assert "medians of 3 rounds" in nothing[-2] and nothing[-1].startswith(
+        "nothing pays here: of what is at most 0.5 %"
+    )
+    assert [len(axes.lines) for axes in draw(found).axes] == [3, 3, 3]
+    own = replace(ROW, kind="as trained", per_second=130.0, gflops=0.3, gflops_share=0.6)
+    learned = replace(found, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own)
+    said = lines(learned)
+    assert said[2].split()[:3] == ["as", "trained", "130.0"] and "  0.300     60%  " in said[2]
+    assert said[-2] == "as trained: Pruning(thresholds=[0.1])" and said[-1].startswith("pays: as trained, 1.30 times")
+    panels = draw(learned).axes
+    assert [len(axes.lines) for axes in panels] == [4, 4, 4] and panels[2].xaxis_inverted()
+    assert list(panels[2].lines[0].get_xdata()) == [100, 60]
+
+
+def test_the_command(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, some in (("source", TEXT.sources), ("reference", TEXT.references)):
+        (tmp_path / name).write_text("\n".join(some) + "\n", encoding="utf-8")
+    files = ["--source", str(tmp_path / "source"), "--reference", str(tmp_path / "reference")]
+    few = ["--merge", "1", "--threshold", "0.1", "--keep", "0.5", "--seconds", "0", "--json"]
+    command = ["seq2see", "bench", "reduce", "--model", str(trained), *files, *few, "--out", str(tmp_path / "f.png")]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(found["rows"]) == 7
+    assert matplotlib.image.imread(tmp_path / "f.png").shape[1] > 500
+
+
+def test_what_cannot_be_measured_is_refused(trained: Path, pictured: Path) -> None:
+    with pytest.raises(InputError, match="--reference is missing"):
+        task_of(trained, Text("toy", ["drei"], []), None)
+    with pytest.raises(InputError, match="--source is for models that translate"):
+        task_of(pictured, TEXT, None)

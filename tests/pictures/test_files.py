@@ -1,0 +1,105 @@
+"""Picture files: size, colours and uprightness; folders by class; what is refused."""
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from seq2see.errors import InputError
+from seq2see.pictures import files
+
+
+def save(path: Path, height: int = 4, width: int = 6, colour: int | tuple[int, int, int] = 200) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L" if isinstance(colour, int) else "RGB", (width, height), colour).save(path)  # type: ignore[arg-type]
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.bmp", "a.gif"])
+def test_pixels_come_as_they_are(tmp_path: Path, name: str) -> None:
+    pixels = np.arange(24, dtype=np.uint8).reshape(4, 6) * 10
+    Image.fromarray(pixels).save(tmp_path / name)
+    assert torch.equal(files.read_picture(tmp_path / name, 1)[0], torch.from_numpy(pixels))
+
+
+def test_colour_becomes_grey_and_grey_becomes_colour(tmp_path: Path) -> None:
+    red = files.read_picture(save(tmp_path / "red.png", colour=(255, 0, 0)), 3)
+    assert red.shape == (3, 4, 6) and red[:, 0, 0].tolist() == [255, 0, 0]
+    assert files.read_picture(tmp_path / "red.png", 1).unique().tolist() == [76]  # 0.299 of it
+    assert files.read_picture(save(tmp_path / "grey.png"), 3)[:, 0, 0].tolist() == [200, 200, 200]
+
+
+def test_a_picture_is_scaled_to_height_and_width(tmp_path: Path) -> None:
+    pixels = np.zeros((4, 6), dtype=np.uint8)
+    pixels[:, 3:] = 255  # its right half
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    found = files.read_picture(tmp_path / "a.png", 1, (2, 12))[0]
+    assert found.shape == (2, 12) and (found[:, :5] < 20).all() and (found[:, 7:] > 235).all()
+
+
+def test_a_picture_is_upright_as_its_camera_was_held(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    Image.new("L", (6, 4)).save(tmp_path / "a.jpg", exif=exif)
+    assert files.read_picture(tmp_path / "a.jpg", 1).shape == (1, 6, 4)
+
+
+def bomb(side: int) -> bytes:
+    """A PNG of a few bytes that says it has so many pixels on a side."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(9))) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"no picture at all", "not a picture, or of a kind that Pillow cannot read"),
+        (b"", "not a picture"),
+        (bomb(9_000), "9000 × 9000 pixels; at most 64,000,000 are read"),
+        (bomb(10_000), "too many pixels; at most 64,000,000 are read"),  # Pillow warns of it
+        (bomb(60_000), "too many pixels; at most 64,000,000 are read"),  # Pillow refuses it
+        (bomb(50), "cannot read the picture: "),  # not all of it is there
+    ],
+)
+def test_a_wrong_file_is_one_line(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        files.read_picture(path, 1)
+    assert str(caught.value).startswith(f"{path}: {says}") and "\n" not in str(caught.value)
+
+
+def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.png: cannot read the picture: No such file or directory$"):
+        files.read_picture(tmp_path / "a.png", 1)
+    with pytest.raises(InputError, match=r"cannot read the picture: Is a directory$"):
+        files.read_picture(tmp_path, 1)
+
+
+def test_each_folder_is_a_class_and_other_files_are_no_pictures(tmp_path: Path) -> None:
+    for name in ("dog/b.png", "cat/c.JPG", "cat/a.png", "cat/deep/d.png", ".hidden/e.png"):
+        save(tmp_path / name)
+    (tmp_path / "cat" / "notes.txt").touch()
+    classes = files.classes_in(tmp_path)
+    assert classes == ["cat", "dog"]
+    found = [(path.relative_to(tmp_path).as_posix(), number) for path, number in files.paths_in(tmp_path, classes)]
+    assert found == [("cat/a.png", 0), ("cat/c.JPG", 0), ("cat/deep/d.png", 0), ("dog/b.png", 1)]
+    with pytest.raises(InputError, match=r"dog: a class that train has not: cat, cow$"):
+        files.paths_in(tmp_path, ["cat", "cow"])
+    with pytest.raises(InputError, match="1 folders in there; each class has one"):
+        files.classes_in(tmp_path / "cat")
+
+
+def test_pictures_of_a_folder_have_one_size(tmp_path: Path) -> None:
+    paths = [save(tmp_path / "a.png", 4, 6), save(tmp_path / "b.png", 6, 4)]
+    assert files.read_pictures(paths, 1, (5, 5)).shape == (2, 1, 5, 5)
+    with pytest.raises(InputError, match=r"b\.png: 4 × 6 pixels, and .*a\.png has 6 × 4; data\.size scales all"):
+        files.read_pictures(paths, 1, None)

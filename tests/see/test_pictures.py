@@ -1,0 +1,66 @@
+"""Where a model of pictures looks: the rollout's properties, and a figure with a panel for every head."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from seq2see.language import Labelled
+from seq2see.see import pictures
+from seq2see.vision import Sight
+
+TOKENS, HEADS, GRID = 7, 3, (2, 3)
+
+
+def attention(layers: int, tokens: int = TOKENS) -> list[Tensor]:
+    torch.manual_seed(layers)
+    return [torch.randn(HEADS, tokens, tokens).double().mul(2).softmax(-1) for _ in range(layers)]
+
+
+def test_rows_of_a_rollout_sum_to_one() -> None:
+    found = pictures.rollout(attention(4))
+    assert found.shape == (TOKENS, TOKENS) and (found >= 0).all()
+    torch.testing.assert_close(found.sum(-1), torch.ones(TOKENS).double())
+
+
+def test_whoever_looks_at_himself_alone_stays_himself() -> None:
+    himself = torch.eye(TOKENS).expand(HEADS, -1, -1)
+    assert torch.equal(pictures.rollout([himself] * 5), torch.eye(TOKENS))
+
+
+def test_one_layer_is_half_the_mean_of_its_heads_and_half_the_residual() -> None:
+    (weights,) = attention(1)
+    torch.testing.assert_close(pictures.rollout([weights]), (weights.mean(0) + torch.eye(TOKENS)) / 2)
+
+
+def test_later_layers_look_at_what_earlier_ones_made() -> None:
+    """A token that looks at the next, twice: a quarter of what it is came from two tokens on."""
+    following = torch.eye(TOKENS).roll(1, dims=1).expand(HEADS, -1, -1)
+    found = pictures.rollout([following, following])
+    assert found[0].tolist() == [0.25, 0.5, 0.25, 0, 0, 0, 0]
+    first, second = attention(2)
+    mixed = [(layer.mean(0) + torch.eye(TOKENS)) / 2 for layer in (first, second)]
+    torch.testing.assert_close(pictures.rollout([first, second]), mixed[1] @ mixed[0])
+
+
+def test_patches_are_seen_by_the_class_token_or_by_all() -> None:
+    (weights,) = attention(1)
+    seen = pictures.on_patches(weights, GRID)
+    assert seen.shape == (HEADS, *GRID) and seen[1, 1, 2] == weights[1, 0, 6] and seen[1, 0, 0] == weights[1, 0, 1]
+    (weights,) = attention(1, tokens=6)
+    seen = pictures.on_patches(weights, GRID)
+    torch.testing.assert_close(seen.sum((1, 2)), torch.ones(HEADS).double())
+    assert seen[2, 1, 0] == pytest.approx(float(weights[2, :, 3].mean()))
+
+
+@pytest.mark.parametrize(("channels", "tokens"), [(1, 7), (3, 6)])
+def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(channels: int, tokens: int) -> None:
+    pixels = torch.randint(0, 256, (channels, 8, 12), dtype=torch.uint8)
+    sight = Sight(pixels, Labelled("a $cat", {"a $cat": 0.9, "dog": 0.1}), attention(2, tokens), GRID)
+    figure = pictures.draw(sight)
+    titles = [axes.get_title().partition("\n")[0] for axes in figure.axes if axes.get_title()]
+    heads = [f"layer {layer} · head {head}" for layer in (1, 2) for head in (1, 2, 3)]
+    assert titles == ["the picture", "rollout", *heads]
+    looks = "the class token looks" if tokens == 7 else "all patches look"
+    assert figure.get_suptitle() == f"a $cat (90.0%): where {looks}"
+    heat = figure.axes[1].images[1].get_array()
+    assert heat is not None and heat.shape == GRID
