@@ -210,8 +210,9 @@ def choices() -> str:
     found = raw("choices")
     seeds = [str(seed) for seed in next(iter(found["rows"]))["bleu"]]
     shipped = next(row for row in found["rows"] if row["value"] == "as shipped")["bleu"]
+    kinds = [row["what"] for row in found["rows"]]
     rows = []
-    for row in found["rows"]:
+    for row in sorted(found["rows"], key=lambda row: kinds.index(row["what"])):
         gains = [row["bleu"][seed] - shipped[seed] for seed in seeds]
         rows.append(
             (
