@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,15 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits(
     assert without_time(ends[:1]) == without_time(ends[1:])
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is taken, even where the tests were started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("stops", [(2, 1), (4,), (3, 5), (1, 11)])  # in an epoch, at its end, at the last update
 def test_a_run_asked_to_stop_loses_nothing(
@@ -137,6 +147,7 @@ def test_a_run_asked_to_stop_loses_nothing(
     assert len(numbers) == len(set(numbers)), "an update was done twice"
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_second_signal_stops_at_once(toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def update(self: Training, pairs: Any, batches: Any) -> None:
         for _ in range(2):  # another thread may be the one that takes a signal, so each needs a moment to get here
@@ -148,6 +159,21 @@ def test_a_second_signal_stops_at_once(toy: Any, tmp_path: Path, monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         toy.train(tmp_path / "run", *SMALL, "train.steps=3")
     assert not checkpoint.saved_in(tmp_path / "run" / "checkpoints")
+
+
+@pytest.mark.usefixtures("heard")
+def test_an_ignored_signal_stays_ignored(toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    real = Training._update
+
+    def update(self: Training, pairs: Any, batches: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        real(self, pairs, batches)
+
+    monkeypatch.setattr(Training, "_update", update)
+    toy.train(tmp_path / "run", *SMALL, "train.steps=2")
+    assert (tmp_path / "run" / "model.safetensors").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_a_run_in_another_thread_leaves_signals_alone(toy: Any, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ class Stop:
         self.say, self.asked = say, False
 
     def __enter__(self) -> "Stop":
-        # Only the main thread may take signals; in another one they stay what they are.
+        # Only the main thread may take signals, and what is ignored, as Ctrl-C is behind `&` in a script, stays so.
         mine = threading.current_thread() is threading.main_thread()
-        self.before = {each: signal.signal(each, self._ask) for each in SIGNALS} if mine else {}
+        heard = [each for each in SIGNALS if mine and signal.getsignal(each) is not signal.SIG_IGN]
+        self.before = {each: signal.signal(each, self._ask) for each in heard}
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
