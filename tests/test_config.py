@@ -77,6 +77,7 @@ def test_a_file_of_that_name_goes_before_a_shipped_recipe(tmp_path: Path, monkey
         ("decode.beam=65", "decode.beam = 65: input should be less than or equal to 64"),
         ("tokenizer.joint=1", "tokenizer.joint = 1: input should be a valid boolean"),
         ("data.train=3", "data.train = 3: input should be a valid string"),
+        ("data.join=0", "data.join = 0: input should be greater than or equal to 1"),
         ("data.test=3", "data.test = 3: input should be a valid "),
         ("data.columns=[0]", "data.columns.1 is missing"),
         ("model.heads=3", "model.width (256) must be divisible by model.heads (3)"),

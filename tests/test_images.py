@@ -210,6 +210,15 @@ def test_mistakes_in_classifying_are_one_line(call: Call, dots: Dots, model: Pat
         "",
         f"seq2see: {text}: not a picture, or of a kind that Pillow cannot read\n",
     )
+    whole = dots.picture("upper left").read_bytes()
+    cut = dots.folder / "cut.png"
+    cut.write_bytes(whole[: len(whole) // 2])
+    for path, says in ((cut, "cannot read the picture: image file is truncated"), (dots.folder, "Is a directory")):
+        code, out, error = call("classify", "--model", model, path)
+        assert (code, out, len(error.splitlines())) == (2, "", 1) and error.startswith(f"seq2see: {path}: ")
+        assert error.endswith(f"{says}\n")
+    assert call("classify", "--model", model, "--merge", -1, cut)[0] == 2
+    assert call("classify", "--model", model, "--merge", 100_000, dots.picture("upper left"))[0] == 0
     missing = dots.folder / "none.png"
     code, out, error = call("classify", "--model", model, dots.picture("upper left"), missing)
     assert (code, out) == (2, "")
@@ -308,6 +317,7 @@ def test_attention_is_drawn_over_the_picture(call: Call, dots: Dots, model: Path
     ("overrides", "says"),
     [
         (["data.corpus=captions"], "data.corpus 'captions' is text, which task 'images' does not learn"),
+        (["data.join=2"], "data.join is for text, not for task 'images'"),
         (["data.source=de"], "data.source is for text, not for task 'images'"),
         (["tokenizer.size=99"], "tokenizer is for text, not for task 'images'"),
         (["model.positions=learned"], "model.positions is for text, not for task 'images'"),

@@ -146,6 +146,8 @@ def test_mistakes_in_generating_are_one_line(call: Call, runs: Runs) -> None:
     model = runs.model("language")
     for arguments, says in (
         (["--top-p", 0], "--top-p 0 must be more than 0 and at most 1"),
+        (["--temperature", "inf"], "--temperature inf must be a finite number"),
+        (["Mann " * 10_000], "the prompt has 10000 tokens; with what follows there may be 128"),
         (["--max-length", 2, "Der Mann liest"], "the prompt has 3 tokens; with what follows there may be 2"),
     ):
         assert call("generate", "--model", model, *arguments) == (2, "", f"seq2see: {says}\n")
@@ -215,6 +217,15 @@ def test_fill_gives_candidates_for_each_blank(call: Call, runs: Runs) -> None:
     assert code == 0 and out.splitlines()[0] == found["text"] and len(out.splitlines()) == 5
     says = f"seq2see: {'Der Mann.'!r} has no <mask> to fill\n"
     assert call("fill", "--model", model, "Der Mann.") == (2, "", says)
+    code, out, error = call("fill", "--model", model, "<mask> " + "Mann " * 10_000)
+    assert (code, out) == (2, "") and error.startswith("seq2see: 10001 tokens in '<mask> Mann Mann")
+    assert call("fill", "--model", model) == (0, "", "")  # no lines, no answers
+    says = "seq2see: stdin:2: not UTF-8 at byte 0 of the line\n"
+    assert call("fill", "--model", model, stdin=b"Der <mask>\n\xff\n") == (2, "", says)
+    clean, marked = (
+        call("fill", "--model", model, stdin=text)[1] for text in (b"Ein <mask>", b"\xef\xbb\xbfEin <mask>\r\n")
+    )
+    assert clean == marked != ""
 
 
 def test_a_blank_is_one_token_wherever_it_stands(runs: Runs) -> None:
@@ -421,6 +432,7 @@ def test_the_prefix_model_translates_scores_and_explains(runs: Runs, tmp_path: P
     ("task", "overrides", "says"),
     [
         ("classify", ["data.labels=colour"], "data.labels = 'colour': input should be 'language' or 'number'"),
+        ("classify", ["data.join=2"], "data.join (2) is for other tasks: data.labels are of single sentences"),
         ("masked", ["data.labels=number"], "data.labels says what task 'classify' learns: both, or neither"),
         ("classify", ["data.labels=language"], "data.labels 'language' needs one vocabulary"),
         ("classify", ["data.corpus=multi30k"], "data.labels 'number' is known of data.corpus 'captions' alone"),

@@ -14,8 +14,21 @@ FILES = sorted(ROOT.rglob("*.py"))
 ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 # Each may import from those before it and, being a folder, from itself; the package hands out what stands before it.
-FLOW = ["errors", "recipe_files", "config", "files", "text", "hypotheses", "lines", "ct2", "batches", "pictures"]
-FLOW += ["workers", "layers", "models", "training", "decode", "sampling", "translator", "language", "vision", "tasks"]
+FLOW = ["errors", "recipe_files", "recipe_network", "config", "files", "text", "hypotheses", "lines", "ct2"]
+FLOW += [
+    "batches",
+    "pictures",
+    "workers",
+    "layers",
+    "models",
+    "training",
+    "decode",
+    "sampling",
+    "translator",
+    "language",
+    "vision",
+    "tasks",
+]
 FLOW += ["pretrained", "analysis", "evaluate", "compare", "lessons", "picture_lessons", "run", "options"]
 FLOW += ["language_commands"]
 FLOW += ["see", "demo", "convert", "export", "bench", "api", "cli"]
@@ -89,7 +102,8 @@ def test_the_package_itself_is_asked_for_its_version_alone(path: Path) -> None:
 
 
 TORCHLESS = [
-    ROOT / f"{name}.py" for name in ("errors", "recipe_files", "config", "files", "hypotheses", "lines", "ct2")
+    ROOT / f"{name}.py"
+    for name in ("errors", "recipe_files", "recipe_network", "config", "files", "hypotheses", "lines", "ct2")
 ]
 
 

@@ -18,6 +18,8 @@ import safetensors.torch
 import torch
 
 from seq2see import run
+from seq2see.bench.reduce import task_of
+from seq2see.bench.translate import own_text
 from seq2see.config import Recipe
 from seq2see.errors import InputError, WorkError
 from seq2see.text import corpora
@@ -490,3 +492,24 @@ def test_a_call_that_finds_no_corpus_leaves_no_folder(toy: Any, tmp_path: Path) 
     with pytest.raises(InputError, match=r"no such file for data.train"):
         toy.train(tmp_path / "run", "data.train=none.tsv")
     assert not (tmp_path / "run").exists()
+
+
+def test_joined_pairs_are_trained_on_and_scored_and_said_to_be_joined(toy: Any, tmp_path: Path) -> None:
+    settings = ("data.join=3", "data.hold_out=10", "train.steps=2", "decode.max_ratio=0.5")
+    toy.train(tmp_path / "run", *settings, "data.max_length=30")
+    assert "training pairs, each 3 joined, (0 over 30 tokens" in toy.said.getvalue()
+    card = json.loads((tmp_path / "run" / "scorecard.json").read_text(encoding="utf-8"))
+    corpus = corpora.load(toy.recipe(*settings).data)
+    assert card["recipe"]["data"]["join"] == 3 and card["corpus"]["train"]["pairs"] == len(corpus.train.pairs) == 94
+    test = corpus.tests["test"]
+    assert len(test.pairs) == 4 and card["tests"]["test"]["corpus_sha256"] == test.digest
+    assert json.loads(json.dumps(run.examine(tmp_path / "run", device="cpu").values)) == card["tests"]["test"]
+    text = own_text(load(tmp_path / "run", "cpu"), tmp_path / "run", print)
+    assert (text.name, text.sources) == ("test, 3 joined", [source for source, _ in test.pairs])
+    assert text.references == [target for _, target in test.pairs]
+    task = task_of(tmp_path / "run", None, None)
+    assert task.name == "test, 3 joined" and sum(len(batch.lines) for batch in task.batches) == 4
+    with pytest.raises(InputError, match=r"data.max_length = 3: no pair of train is that short"):
+        toy.train(tmp_path / "short", *settings, "data.max_length=3")
+    with pytest.raises(InputError, match=r"was begun with data.join = 3 and cannot go on with 1"):
+        toy.train(tmp_path / "run", *settings, "data.join=1", "data.max_length=30", resume=True)

@@ -143,7 +143,8 @@ class LanguageModel:
     def _ids(self, text: str) -> Ids:
         ids, limit = self.tokenizers.target.encode(text), self.recipe.data.max_length
         if len(ids) > limit:
-            raise InputError(f"{len(ids)} tokens in {text[:40]!r}…; the model takes at most data.max_length = {limit}")
+            shown = text.replace(PLACEHOLDER, BLANK)[:40]
+            raise InputError(f"{len(ids)} tokens in {shown!r}…; the model takes at most data.max_length = {limit}")
         return ids
 
     def _for(self, task: str) -> None:

@@ -1,6 +1,7 @@
 """The commands of models that know one language, or pictures: generate, fill, classify."""
 
 import json
+import math
 import sys
 from dataclasses import asdict
 from typing import Annotated
@@ -31,6 +32,8 @@ def generate(
     from seq2see.language import load_language
     from seq2see.sampling import Sampling
 
+    if math.isinf(temperature):
+        raise InputError(f"--temperature {temperature:g} must be a finite number")
     if not 0 < top_p <= 1:
         raise InputError(f"--top-p {top_p:g} must be more than 0 and at most 1")
     writer = load_language(model, device, "language")

@@ -136,6 +136,14 @@ def test_the_command(
     found = json.loads(capsys.readouterr().out)
     assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(found["rows"]) == 7
     assert matplotlib.image.imread(tmp_path / "f.png").shape[1] > 500
+    if Path("/dev/full").exists():
+        (tmp_path / "full.png").symlink_to("/dev/full")
+        monkeypatch.setattr(sys, "argv", [*command[:-1], str(tmp_path / "full.png")])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, error = capsys.readouterr()
+        assert ended.value.code == 2 and len(json.loads(out)["rows"]) == 7  # what was measured is not lost
+        assert error.endswith("full.png: cannot write: No space left on device\n")
 
 
 def test_what_cannot_be_measured_is_refused(trained: Path, pictured: Path) -> None:

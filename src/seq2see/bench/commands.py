@@ -68,9 +68,9 @@ def bench_translate(
     found = bench_translate(
         model, text, beams=beams, batches=batches, threads=threads or (), limit=limit, seconds=seconds
     )
+    show(asdict(found), lines(found), as_json)  # first: minutes of work are not lost with a full disk
     if out is not None and found.rows:
         figures.save(draw(found), out)
-    show(asdict(found), lines(found), as_json)
     if found.failed:
         raise WorkError(f"{len(found.failed)} of {len(found.failed) + len(found.rows)} settings failed")
 
@@ -93,9 +93,9 @@ def bench_attention(
     if out is not None:
         figures.check(out)
     found = bench_attention(read_lengths(lengths), width=width, batch=batch, reach=reach, seconds=seconds)
+    show(asdict(found), lines(found), as_json)
     if out is not None:
         figures.save(draw(found), out)
-    show(asdict(found), lines(found), as_json)
 
 
 @app.command("reduce")
@@ -131,6 +131,6 @@ def bench_reduce(
     task = task_of(model, text, data, limit=limit, batch=batch, beam=beam)
     wanted = settings(merges, thresholds, keeps, text=task.batches[0].source.dim() == 2)
     found = bench_reduce(task, wanted, seconds)
+    show({"model": str(model), **asdict(found)}, lines(found), as_json)
     if out is not None:
         figures.save(draw(found), out)
-    show({"model": str(model), **asdict(found)}, lines(found), as_json)
