@@ -14,9 +14,7 @@ Data = Annotated[Path | None, typer.Option("--data", help="The corpus' own folde
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="Override a recipe key: train.lr=0.002.")]
-Merge = Annotated[
-    int | None, typer.Option("--merge", min=0, help="Merge so many tokens in each layer of the encoder; faster.")
-]
+Merge = Annotated[int | None, typer.Option("--merge", min=0, help="Merge so many tokens in each layer of the encoder.")]
 Beam = Annotated[int | None, typer.Option("--beam", min=1, max=64, help="Beam size; by default the recipe's.")]
 
 

@@ -2,12 +2,15 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seq2see.errors import WorkError
 from seq2see.options import Data, Device, Json, Model, Set, read_texts, show
+
+if TYPE_CHECKING:
+    from seq2see.bench.translate import Text
 
 LENGTHS = "16,32,64,128,256,512,1024,2048,4096"
 
@@ -58,16 +61,13 @@ def bench_translate(
 ) -> None:
     """Speed, memory, start-up and BLEU of every way to translate on this CPU, and which way to take."""
     from seq2see.bench.report import draw, lines
-    from seq2see.bench.translate import Text, bench_translate
+    from seq2see.bench.translate import bench_translate
     from seq2see.see import figures
 
     if out is not None:
         figures.check(out)
-    sources, references = read_texts(source, reference)
-    text = Text(str(source), sources, references) if source else None
-    found = bench_translate(
-        model, text, beams=beams, batches=batches, threads=threads or (), limit=limit, seconds=seconds
-    )
+    text, threads = _text(source, reference), threads or []
+    found = bench_translate(model, text, beams=beams, batches=batches, threads=threads, limit=limit, seconds=seconds)
     show(asdict(found), lines(found), as_json)  # first: minutes of work are not lost with a full disk
     if out is not None and found.rows:
         figures.save(draw(found), out)
@@ -121,16 +121,21 @@ def bench_reduce(
     """What merging and pruning tokens save and cost, for a trained model on its test set."""
     from seq2see.bench.reduce import bench_reduce, settings, task_of
     from seq2see.bench.reduce_report import draw, lines
-    from seq2see.bench.translate import Text
     from seq2see.see import figures
 
     if out is not None:
         figures.check(out)
-    sources, references = read_texts(source, reference)
-    text = Text(str(source), sources, references) if source else None
-    task = task_of(model, text, data, limit=limit, batch=batch, beam=beam)
+    task = task_of(model, _text(source, reference), data, limit=limit, batch=batch, beam=beam)
     wanted = settings(merges, thresholds, keeps, text=task.batches[0].source.dim() == 2)
     found = bench_reduce(task, wanted, seconds)
     show({"model": str(model), **asdict(found)}, lines(found), as_json)
     if out is not None:
         figures.save(draw(found), out)
+
+
+def _text(source: Path | None, reference: Path | None) -> "Text | None":
+    """What is to be translated, if it is given."""
+    from seq2see.bench.translate import Text
+
+    sources, references = read_texts(source, reference)
+    return Text(str(source), sources, references) if source else None
