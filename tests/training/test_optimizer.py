@@ -1,6 +1,7 @@
 """Muon: orthogonal updates of Adam's size for hidden matrices, and Adam itself for everything else."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -8,7 +9,17 @@ from torch import Tensor, nn
 
 from seq2see.config import ModelConfig
 from seq2see.models.transformer import Transformer
-from seq2see.training.optimizer import ADAMS_STEP, MOMENTUM, Muon, adam, is_hidden, optimizer, orthogonal
+from seq2see.training.optimizer import (
+    ADAMS_STEP,
+    COEFFICIENTS,
+    ITERATIONS,
+    MOMENTUM,
+    Muon,
+    adam,
+    is_hidden,
+    optimizer,
+    orthogonal,
+)
 
 
 def model(tie: str = "all") -> Transformer:
@@ -29,22 +40,41 @@ def step(made: torch.optim.Optimizer, rate: float = 0.1) -> None:
     made.step()
 
 
-@pytest.mark.parametrize("shape", [(3, 7, 7), (1, 5, 12), (4, 2, 30)])
-def test_the_direction_is_orthogonal(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(7, 7), (5, 12), (2, 30)])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e3])
+def test_the_direction_is_orthogonal(shape: tuple[int, int], scale: float) -> None:
     draw = torch.Generator().manual_seed(2)
-    matrices = torch.randn(shape, generator=draw) * torch.tensor([1e-4, 1.0, 1e3, 7.0])[: shape[0], None, None]
-    found = orthogonal(matrices)
+    matrix = torch.randn(shape, generator=draw) * scale
+    found = orthogonal(matrix)
     assert found.dtype == torch.float32
     values = torch.linalg.svdvals(found)
     assert float(values.min()) > 0.6 and float(values.max()) < 1.3
-    u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
     # The same rotation as the exact one: along each singular direction it moves by about one.
-    along = (u.mT @ found @ v.mT).diagonal(dim1=-2, dim2=-1)
+    along = (u.mT @ found @ v.mT).diagonal()
     torch.testing.assert_close(along, torch.ones_like(along), rtol=0, atol=0.4)
 
 
 def test_a_gradient_of_zero_moves_nothing() -> None:
-    assert not orthogonal(torch.zeros(2, 3, 5)).any()
+    assert not orthogonal(torch.zeros(3, 5)).any()
+
+
+def newton_schulz(matrix: Tensor) -> Tensor:
+    """The steps as they are published, each on the whole matrix."""
+    a, b, c = COEFFICIENTS
+    x = matrix / (matrix.norm() + 1e-7)
+    for _ in range(ITERATIONS):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-3, 1e-7])
+def test_steps_on_the_square_alone_are_those_on_the_matrix(smallest: float) -> None:
+    draw = torch.Generator().manual_seed(4)
+    u, _, v = torch.linalg.svd(torch.randn(24, 40, generator=draw), full_matrices=False)
+    matrix = u * torch.logspace(0, math.log10(smallest), 24) @ v
+    torch.testing.assert_close(orthogonal(matrix), newton_schulz(matrix), rtol=0, atol=1e-3)
 
 
 def reference_step(weight: Tensor, gradient: Tensor, mean: Tensor, rate: float) -> Tensor:
@@ -52,7 +82,7 @@ def reference_step(weight: Tensor, gradient: Tensor, mean: Tensor, rate: float) 
     mean.copy_(MOMENTUM * mean + (1 - MOMENTUM) * gradient)
     ahead = (1 - MOMENTUM) * gradient + MOMENTUM * mean
     wide = ahead.shape[0] <= ahead.shape[1]
-    direction = orthogonal((ahead if wide else ahead.T)[None])[0]
+    direction = newton_schulz(ahead if wide else ahead.T)
     return weight - rate * ADAMS_STEP * max(weight.shape) ** 0.5 * (direction if wide else direction.T)
 
 

@@ -41,18 +41,15 @@ class Muon(optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of all weights; each shape's matrices are taken together."""
+        """One update of all weights."""
         assert closure is None, "the gradient is there already"
         self.adam.step()
         group = self.param_groups[0]
-        shapes: dict[tuple[int, int], list[Tensor]] = {}
+        # One matrix after the other: it stays in the cache, which a stack of all of a shape leaves (half the time).
         for weight in group["params"]:
             if weight.grad is not None:
-                shapes.setdefault((min(weight.shape), max(weight.shape)), []).append(weight)
-        for (_, longer), weights in shapes.items():
-            directions = orthogonal(torch.stack([_wide(self._momentum(weight)) for weight in weights]))
-            for weight, direction in zip(weights, directions, strict=True):
-                _wide(weight).sub_(direction, alpha=group["lr"] * ADAMS_STEP * longer**0.5)
+                direction = orthogonal(_wide(self._momentum(weight)))
+                _wide(weight).sub_(direction, alpha=group["lr"] * ADAMS_STEP * max(weight.shape) ** 0.5)
 
     def _momentum(self, weight: Tensor) -> Tensor:
         """Nesterov's: the running mean, looked up one gradient ahead."""
@@ -71,11 +68,18 @@ def _wide(matrix: Tensor) -> Tensor:
     return matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
 
 
-def orthogonal(matrices: Tensor) -> Tensor:
-    """UΣVᵀ → about UVᵀ for each of (N, m ≤ n), by Newton–Schulz steps: products alone, in the precision given."""
+def orthogonal(matrix: Tensor) -> Tensor:
+    """UΣVᵀ → about UVᵀ for (m ≤ n), by Newton–Schulz steps: products alone, in the precision given.
+
+    A step is X ← Q X with Q = a + b·G + c·G², where G = X Xᵀ and Q commute. So G ← Q G Q without X, and all steps
+    together are one m × m matrix: X itself is needed at both ends only.
+    """
     a, b, c = COEFFICIENTS
-    x: Tensor = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)  # no singular value above one
+    x = matrix / (matrix.norm() + 1e-7)  # no singular value above one
+    square = x @ x.T  # (m, m)
+    steps = torch.eye(len(x), dtype=x.dtype, device=x.device)
     for _ in range(ITERATIONS):
-        square = x @ x.mT  # (N, m, m)
-        x = a * x + (b * square + c * square @ square) @ x
-    return x
+        step = torch.addmm(square, square, square, beta=b, alpha=c)
+        step.diagonal().add_(a)
+        steps, square = step @ steps, step @ square @ step
+    return steps @ x  # type: ignore[no-any-return]
