@@ -28,7 +28,7 @@ from seq2see.translator import Translator, load
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "docs" / "images"
 RECIPES = {  # the baseline first, then in the order of their years
-    "Transformer": "multi30k",
+    "Transformer": "multi30k-transformer",
     "RNN": "multi30k-rnn",
     "LSTM": "multi30k-lstm",
     "GRU": "multi30k-gru",
@@ -47,7 +47,8 @@ def train(runs: Path, budget: str, value: float, name: str) -> Path:
     table["train"].pop("minutes")
     table["train"] |= {budget: value}
     folder = runs / f"{budget}-{value:g}" / RECIPES[name]
-    seq2see.train(Recipe.model_validate(table), out=folder, resume=True)
+    if not (folder / "scorecard.json").exists():
+        seq2see.train(Recipe.model_validate(table), out=folder, resume=True)
     return folder
 
 

@@ -1,11 +1,12 @@
 """CTranslate2 on the model that `seq2see export` wrote: by its documented call, or with what tuning by hand finds.
 
 documented   translate_batch with the beam and nothing else: one batch, all threads inside it
-tuned        workers, threads and batch size are the fastest of a list; our length penalty
+tuned        workers, threads and batch size are the fastest of a list; our length penalty and limit of the length
 same-search  the same with the patience and the hypotheses that seq2see asks for, to rank as its own search does
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,23 +14,24 @@ import ctranslate2
 import sentencepiece
 import worker
 
-SIZES = (("examples", 16), ("examples", 32), ("examples", 64), ("tokens", 512), ("tokens", 1024), ("tokens", 2048))
+SIZES = {"examples": (16, 32, 64, 128, 256), "tokens": (512, 1024, 2048, 4096, 8192)}
 END = "</s>"
 
 
 def settings(variant: str, threads: int) -> list[worker.Setting]:
     if variant == "documented":
         return [{}]
+    batches = [(kind, size) for kind, sizes in SIZES.items() for size in sizes]
     return [
         {"inter_threads": inter, "intra_threads": intra, "batch_type": kind, "max_batch_size": size}
-        for (inter, intra), (kind, size) in itertools.product({(threads, 1): 0, (1, threads): 0}, SIZES)
+        for (inter, intra), (kind, size) in itertools.product({(threads, 1): 0, (1, threads): 0}, batches)
     ]
 
 
 def main() -> None:
     job = worker.job()
-    variant, beam = job["variant"], job["beam"]
-    more: dict[str, Any] = {} if variant == "documented" else {"length_penalty": job["decode"]["length_penalty"]}
+    variant, beam, decode = job["variant"], job["beam"], job["decode"]
+    more: dict[str, Any] = {} if variant == "documented" else {"length_penalty": decode["length_penalty"]}
     if variant == "same-search":
         more |= {"patience": 2, "num_hypotheses": 2 * beam, "return_scores": True}
     pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
@@ -45,6 +47,8 @@ def main() -> None:
         tokens = [[*each, END] for each in pieces.encode(list(texts), out_type=str)]
         threads = {key: value for key, value in setting.items() if key.endswith("threads")}
         batches = {key: value for key, value in setting.items() if key.endswith(("type", "size"))}
+        if variant != "documented":  # CTranslate2 takes one limit a call
+            batches["max_decoding_length"] = math.ceil(decode["max_ratio"] * (max(map(len, tokens)) - 1)) + 10
         found = engine(**threads).translate_batch(tokens, beam_size=beam, **batches, **more)
         return pieces.decode([each.hypotheses[0] for each in found])
 

@@ -1,9 +1,11 @@
 """Eole, the successor of OpenNMT-py, by its own data iterator, model and trainer.
 
-A bucket is one batch, so that its batches are everybody's, and a source that comes twice in a batch stays.
+A bucket is one batch, so that its batches are everybody's, and a source that comes twice in a batch stays. That and
+the clock hang on names that are not public: where one of them is missing, nothing is measured.
 """
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +16,27 @@ from eole.config.run import TrainConfig
 from eole.inputters.dynamic_iterator import DynamicDatasetIter
 from eole.train_single import main as train
 
+HOOKS = ((eole.trainer.Trainer, "_accum_batches"), (DynamicDatasetIter, "_should_deduplicate"))
+
 
 class Enough(Exception):
     """The meter has seen all it needs."""
 
 
 class Measured(eole.trainer.Trainer):
-    """Reads the clock after each step."""
+    """Reads the clock when the trainer asks for an update's batches: the update before is done then."""
 
     meter: worker.Meter
     parameters = 0
 
-    def _train_step(self, batches: list[dict[str, Any]], *given: Any, **named: Any) -> None:
-        super()._train_step(batches, *given, **named)
+    def _accum_batches(self, *given: Any, **named: Any) -> Iterator[Any]:
         Measured.parameters = sum(p.numel() for p in self.model.parameters())
-        tokens = sum(int((batch["tgt"][:, 1:] != self.train_loss.padding_idx).sum()) for batch in batches)
-        if self.meter.update(tokens):
-            raise Enough
+        for found in super()._accum_batches(*given, **named):
+            yield found
+            batches, *_ = found
+            tokens = sum(int((batch["tgt"][:, 1:] != self.train_loss.padding_idx).sum()) for batch in batches)
+            if self.meter.update(tokens):
+                raise Enough
 
 
 def configuration(job: worker.Job) -> dict[str, Any]:
@@ -84,14 +90,17 @@ def configuration(job: worker.Job) -> dict[str, Any]:
 
 
 def main() -> None:
-    job = worker.job()
+    job, versions = worker.job(), worker.versions("torch", "eole")
+    missing = [f"{owner.__name__}.{name}" for owner, name in HOOKS if not hasattr(owner, name)]
+    if missing:  # the clock would never be read, or the batches be others
+        raise SystemExit(f"Eole {versions['eole']} has no {' and no '.join(missing)}: eole_train.py must be adapted")
     torch.set_num_threads(job["threads"])
     Measured.meter = worker.Meter(job)
     eole.trainer.Trainer = Measured
-    DynamicDatasetIter._should_deduplicate = lambda self, text, seen: True
+    DynamicDatasetIter._should_deduplicate = lambda self, text, seen: True  # true keeps the pair
     with contextlib.suppress(Enough):
         train(TrainConfig(**configuration(job)), device_id=-1)
-    Measured.meter.report(Measured.parameters, worker.versions("torch", "eole"))
+    Measured.meter.report(Measured.parameters, versions)
 
 
 if __name__ == "__main__":

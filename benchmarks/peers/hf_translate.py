@@ -17,7 +17,6 @@ from transformers import GenerationConfig, PegasusConfig, PegasusForConditionalG
 
 MOST_POSITIONS = 512
 BATCHES = (8, 16, 32, 64, 128)
-SETTINGS = [{"batch_size": size, "early_stopping": early} for early in (False, True) for size in BATCHES]
 SPECIALS = (worker.BEGIN, worker.END, worker.PAD)
 
 
@@ -70,14 +69,14 @@ def parity(job: worker.Job, model: PegasusForConditionalGeneration) -> float:
 
 def main() -> None:
     job = worker.job()
-    torch.set_num_threads(job["threads"])
     model = build(job)
-    found = parity(job, model)
+    proof = {"parity": parity(job, model)} if job["tune"] else {}  # not in the rounds: it takes memory
     pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
     decode = job["decode"]
 
     @torch.inference_mode()
     def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
+        torch.set_num_threads(setting["threads"])
         sources = [[*pieces.encode(text), worker.END] for text in texts]
         outputs = [""] * len(texts)
         for batch in worker.by_length([*map(len, sources)], setting["batch_size"]):
@@ -99,8 +98,13 @@ def main() -> None:
                 outputs[i] = pieces.decode([id for id in row if id not in SPECIALS])
         return outputs
 
+    settings = [
+        {"threads": job["threads"], "batch_size": size, "early_stopping": early}
+        for early in (False, True)
+        for size in BATCHES
+    ]
     versions = worker.versions("torch", "transformers", "sentencepiece")
-    worker.translation(job, translate, SETTINGS, versions, parity=found)
+    worker.translation(job, translate, settings, versions, then={"threads": 1}, **proof)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from seq2see import evaluate
 from seq2see.batches import collate, padding_share, plan
 from seq2see.config import Recipe
 from seq2see.export import export
+from seq2see.files import sha256
 from seq2see.tasks import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.text.vocab import SPECIALS
@@ -27,8 +29,10 @@ DEV = 100  # pairs of a development set that nobody looks at
 PARITY = 16  # sentences on which the copied weights must give our logits
 TEST = "test_2016_flickr"
 
+Facts = dict[str, Any]
 
-def training(folder: Path) -> dict[str, Any]:
+
+def training(folder: Path) -> Facts:
     """Write the batches of the recipe's first epoch: as ids, as files of words, and for us as pairs with a recipe.
 
     A word is written `w17` for its id 17, so that no system cuts or normalises it; `w3` is in no vocabulary.
@@ -46,9 +50,10 @@ def training(folder: Path) -> dict[str, Any]:
     whole = len(pairs) // (accumulate * sentences) * accumulate
     updates = [batches[start : start + accumulate] for start in range(0, whole, accumulate)]
     lines = [line for update in updates for batch in update for line in batch]
-    _dump(folder / "pairs.json", pairs)
-    _dump(folder / "updates.json", [[[pairs[i] for i in batch] for batch in update] for update in updates])
-    _dump(folder / "tokens.json", [sum(len(pairs[i][1]) + 1 for batch in update for i in batch) for update in updates])
+    _lines(folder / "pairs.jsonl", pairs)
+    _lines(folder / "updates.jsonl", [[[pairs[i] for i in batch] for batch in update] for update in updates])
+    tokens = [sum(len(pairs[i][1]) + 1 for batch in update for i in batch) for update in updates]
+    (folder / "tokens.json").write_text(json.dumps(tokens), encoding="utf-8")
     recipe.save(folder / "recipe.toml")
     for side, name in enumerate(("source", "target")):
         _words(folder / f"train.{name}", [pairs[i][side] for i in lines])
@@ -73,8 +78,11 @@ def overrides(size: str) -> list[str]:
     return [f"model.{key}={value}" for key, value in values.items()]
 
 
-def translation(folder: Path, model: Path) -> tuple[dict[str, Any], list[str]]:
-    """Write weights, sentences, logits to compare with and a fresh export; give the job's facts and the references."""
+def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, list[str]]:
+    """Write weights, sentences, logits to compare with and an export; give the job's facts and the references.
+
+    `known` is what was found of the export that earlier rounds used, if there were any.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     translator = load(model, "cpu")
     recipe, config = translator.recipe, translator.recipe.model
@@ -90,7 +98,8 @@ def translation(folder: Path, model: Path) -> tuple[dict[str, Any], list[str]]:
     ]
     if wrong or not (model / "tokenizer.model").is_file():
         raise SystemExit(f"{model}: cannot be copied to every peer: {'; '.join(wrong) or 'it needs SentencePiece'}")
-    test = corpora.load(recipe.data, None).tests[TEST]
+    corpus = corpora.load(recipe.data, None)
+    test = corpus.tests[TEST]
     (folder / "sources.txt").write_text("\n".join(source for source, _ in test.pairs), encoding="utf-8")
     shutil.copy(model / "tokenizer.model", folder / "tokenizer.model")
     tokenizer = translator.tokenizers.target
@@ -99,8 +108,7 @@ def translation(folder: Path, model: Path) -> tuple[dict[str, Any], list[str]]:
     weights = translator.model.state_dict()
     np.savez(folder / "weights.npz", **{name: tensor.numpy() for name, tensor in weights.items()})
     np.savez(folder / "parity.npz", **_parity(translator, test.pairs))
-    shutil.rmtree(folder / "ct2", ignore_errors=True)  # always anew: it is calibrated on the machine as it is now
-    exported = export(model, folder / "ct2", quantization="int8")
+    sum_ = sha256(model / "model.safetensors")
     facts = {
         "model": {
             "layers": config.encoder_layers,
@@ -111,10 +119,28 @@ def translation(folder: Path, model: Path) -> tuple[dict[str, Any], list[str]]:
             "norm_epsilon": torch.nn.LayerNorm(1).eps,
         },
         "model_directory": str(model.resolve()),
-        "exported": {key: exported[key] for key in ("precision", "parity", "setting")},
+        "weights_sha256": sum_,
+        "exported": _exported(folder, model, sum_, corpus.val, known),
         "decode": recipe.decode.model_dump(),
     }
     return facts, [target for _, target in test.pairs]
+
+
+def _exported(folder: Path, model: Path, sum_: str, val: corpora.Parallel, known: Facts | None) -> Facts:
+    """What was found of an export to CTranslate2: the one that is known and there, or else a new one.
+
+    It is calibrated on the machine as it is now, and int8's price is measured, both on the validation set.
+    """
+    path = folder / "exported.json"
+    if known and path.exists() and json.loads(path.read_text(encoding="utf-8")) == known | {"weights_sha256": sum_}:
+        return known
+    path.unlink(missing_ok=True)
+    shutil.rmtree(folder / "ct2", ignore_errors=True)
+    sources, references = zip(*val.pairs, strict=True)
+    found = export(model, folder / "ct2", quantization="int8", sources=sources, references=references)
+    found.pop("out")
+    path.write_text(json.dumps(found | {"weights_sha256": sum_}), encoding="utf-8")
+    return found
 
 
 def bleu(outputs: list[str], references: list[str]) -> float:
@@ -137,5 +163,6 @@ def _words(path: Path, rows: list[list[int]]) -> None:
     path.write_text("".join(" ".join(f"w{id}" for id in row) + "\n" for row in rows), encoding="utf-8")
 
 
-def _dump(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value), encoding="utf-8")
+def _lines(path: Path, values: Iterable[Any]) -> None:
+    """One a line, so that a worker can read them one by one."""
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")

@@ -6,11 +6,11 @@
     python benchmarks/peers/run.py all --model DIR
 
 Each round starts every system's worker once, in turn; medians are over rounds, ratios of the same round. The raw file
-is written after every worker, and a peer that fails leaves its reason there and the others alone.
+is written after every worker, and a peer that fails leaves its reason there and the others alone. Called again with
+the same settings, it does the rounds that are missing and tries again what failed.
 """
 
 import argparse
-import dataclasses
 import datetime
 import json
 import os
@@ -27,11 +27,12 @@ import venvs
 from systems import LEFT_OUT, TRAIN, TRANSLATE, System
 
 from seq2see.evaluate import machine
+from seq2see.files import write_text
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 CACHE = HERE / ".cache"
-TUNED_ON = 256  # sentences
+TUNING = 3  # times as long as a measurement: so long may tuning take, which tries every setting
 ALIKE = 0.5  # BLEU
 LOAD = 0.5  # of a core; more before the start means that something else runs
 
@@ -46,8 +47,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 def work(system: System, job: Record, given: argparse.Namespace) -> Record:
     """Run a system's worker once; its last line is the answer."""
+    limit = given.timeout * (TUNING if job.get("tune") else 1)
     interpreter = Path(sys.executable) if system.venv is None else venvs.python(system.venv)
     threads = str(given.threads)
     quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
@@ -57,11 +63,9 @@ def work(system: System, job: Record, given: argparse.Namespace) -> Record:
         path.write_text(json.dumps(job | system.options | {"scratch": scratch}), encoding="utf-8")
         command = [str(interpreter), str(HERE.resolve() / system.script), str(path)]
         try:
-            done = subprocess.run(
-                command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=given.timeout
-            )
+            done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
-            raise Failed(f"took longer than {given.timeout:g} s") from None
+            raise Failed(f"took longer than {limit:g} s") from None
     (CACHE / f"{system.name}.log").write_text(done.stdout + done.stderr, encoding="utf-8")
     try:
         found: Record = json.loads(done.stdout.strip().split("\n")[-1])
@@ -71,25 +75,43 @@ def work(system: System, job: Record, given: argparse.Namespace) -> Record:
     return found
 
 
-def begin(systems: Sequence[System], given: argparse.Namespace) -> Record:
-    """The record's head, and the environments of all who take part."""
-    record: Record = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": machine() | {"threads": given.threads},
-        "load_before": given.load,
-        "rounds": given.rounds,
-        "seconds": given.seconds,
-        "systems": {},
-    }
+def raw(path: Path) -> Record:
+    """What a raw file holds so far."""
+    found: Record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
+def begin(
+    systems: Sequence[System], everybody: Sequence[System], settings: Record, path: Path, given: argparse.Namespace
+) -> Record:
+    """A record to fill: a new one, or what the raw file has of the same settings; and the environments it needs.
+
+    What failed is tried again, and what does not take part this time stays as it is.
+    """
+    settings = settings | {"machine": machine() | {"threads": given.threads}, "seconds": given.seconds}
+    old = raw(path).get(settings["of"], {})
+    other = [key for key, value in settings.items() if old.get(key) != value]
+    if old and (other or given.fresh):
+        reason = "--fresh" if given.fresh else f"its settings differ ({', '.join(other)})"
+        say(f"{settings['of']}: begins anew and drops what is in {path}: {reason}")
+        old = {}
+    elif old:
+        say(f"{settings['of']}: goes on with what is in {path}; --fresh would begin anew")
+    record = settings | {"date": old.get("date", now()), "load_before": old.get("load_before", 0.0), "systems": {}}
+    entries = old.get("systems", {})
+    for system in (each for each in everybody if each in systems or each.name in entries):
+        entry = entries.get(system.name, {"rounds": []})
+        if system in systems and entry.pop("failed", None) and not entry["rounds"]:
+            entry.pop("tuning", None)  # its setting may be why it failed
+        record["systems"][system.name] = entry | {"label": system.label, "setup": system.setup, "ours": system.ours}
     for system in systems:
-        described = {key: value for key, value in dataclasses.asdict(system).items() if key in ("label", "setup")}
-        record["systems"][system.name] = described | {"ours": system.ours, "rounds": []}
-        try:
-            if system.venv is not None:
-                say(f"{system.name}: environment {system.venv} …")
+        entry = record["systems"][system.name]
+        if system.venv is not None and len(entry["rounds"]) < given.rounds:
+            say(f"{system.name}: environment {system.venv} …")
+            try:
                 venvs.ensure(system.venv)
-        except venvs.NotInstalled as error:
-            fail(record["systems"][system.name], system, error)
+            except venvs.NotInstalled as error:
+                fail(entry, system, error)
     return record
 
 
@@ -99,25 +121,33 @@ def fail(entry: Record, system: System, error: Exception) -> None:
 
 
 def measure(
-    systems: Sequence[System], jobs: dict[str, Record], record: Record, given: argparse.Namespace, save: Callable
-) -> None:
-    """Round after round, forwards and backwards in turn, so that what comes first is not always the same."""
+    systems: Sequence[System],
+    jobs: dict[str, Record],
+    record: Record,
+    given: argparse.Namespace,
+    save: Callable[[], None],
+    score: Callable[[str], None] = lambda name: None,
+) -> bool:
+    """The rounds that are missing, forwards and backwards in turn, so that what comes first is not always the same."""
     unit = record["unit"]
     for number in range(1, given.rounds + 1):
         for system in systems if number % 2 else reversed(systems):
             entry = record["systems"][system.name]
-            if "failed" in entry:
+            if "failed" in entry or number in [row["round"] for row in entry["rounds"]]:
                 continue
             try:
                 found = work(system, jobs[system.name], given)
             except Failed as error:
                 fail(entry, system, error)
-                continue
-            entry["rounds"].append(found | {"round": number})
-            text = f"{found[unit]:,.1f} {unit.replace('_', ' ')} · {found['peak_memory_mb']:,.0f} MB"
-            say(f"round {number}/{given.rounds} · {record['of']} · {system.name}: {text}")
-            summarise(record)
+            else:
+                entry["rounds"].append(found | {"round": number, "date": now()})
+                record |= {"date": now(), "load_before": max(given.load, record["load_before"])}
+                text = f"{found[unit]:,.1f} {unit.replace('_', ' ')} · {found['peak_memory_mb']:,.0f} MB"
+                say(f"round {number}/{given.rounds} · {record['of']} · {system.name}: {text}")
+                score(system.name)
             save()
+    save()
+    return not any("failed" in record["systems"][system.name] for system in systems)
 
 
 def summarise(record: Record) -> None:
@@ -145,14 +175,12 @@ def chosen(systems: Sequence[System], given: argparse.Namespace) -> list[System]
     return [system for system in systems if system.ours or not given.peer or system.name in given.peer]
 
 
-def saver(path: Path, key: str, record: Record) -> Callable[[], None]:
-    """Writes the record into the raw file, beside what other sizes or models left there."""
+def saver(path: Path, record: Record) -> Callable[[], None]:
+    """Writes the record into the raw file, beside what other sizes or searches left there."""
 
     def save() -> None:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(found | {key: record}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        summarise(record)
+        write_text(path, json.dumps(raw(path) | {record["of"]: record}, indent=1, ensure_ascii=False) + "\n")
 
     return save
 
@@ -165,15 +193,14 @@ def train(given: argparse.Namespace) -> bool:
     good = True
     for size in given.size:
         model = prepare.SIZES[size] | facts
-        record = begin(systems, given) | {"of": size, "unit": "target_tokens_per_second", "model": model}
+        settings = {"of": size, "unit": "target_tokens_per_second", "model": model}
+        record = begin(systems, TRAIN, settings, path, given)
         record["left_out"] = {name: why for name, why in LEFT_OUT.items() if name not in record["systems"]}
         job = {"data": str((CACHE / "train").resolve()), "model": model, "overrides": prepare.overrides(size)}
         job |= {"seconds": given.seconds, "threads": given.threads}
         job |= {"annotated": given.annotated and str(given.annotated.resolve())}
-        save = saver(path, size, record)
-        measure(systems, dict.fromkeys([s.name for s in systems], job), record, given, save)
-        save()
-        good &= not any("failed" in entry for entry in record["systems"].values())
+        jobs = dict.fromkeys([system.name for system in systems], job)
+        good &= measure(systems, jobs, record, given, saver(path, record))
     say(f"written: {path}")
     return good
 
@@ -182,47 +209,50 @@ def translate(given: argparse.Namespace) -> bool:
     if given.model is None:
         raise SystemExit("--model DIR is missing: whose weights shall all systems translate with?")
     systems = chosen(TRANSLATE, given)
-    path = given.out_translate or RESULTS / "peers-translate.json"
-    record = begin(systems, given) | {"of": f"beam {given.beam}", "unit": "sentences_per_second", "beam": given.beam}
+    path = given.out or RESULTS / "peers-translate.json"
+    of = f"beam {given.beam}"
     say("writing everybody's weights, exporting for CTranslate2 …")
-    facts, references = prepare.translation(CACHE / "translate", given.model)
+    known = None if given.fresh else raw(path).get(of, {}).get("exported")
+    facts, references = prepare.translation(CACHE / "translate", given.model, known)
     directory = facts.pop("model_directory")
-    record |= facts | {"test": prepare.TEST, "sentences": given.sentences or len(references)}
+    settings = facts | {"of": of, "unit": "sentences_per_second", "beam": given.beam, "test": prepare.TEST}
+    settings["sentences"] = given.sentences or len(references)
+    record = begin(systems, TRANSLATE, settings, path, given)
     job = facts | {"data": str((CACHE / "translate").resolve()), "model_directory": directory, "beam": given.beam}
     job |= {"seconds": given.seconds, "threads": given.threads, "sentences": given.sentences}
     jobs = {}
-    save = saver(path, record["of"], record)
+    save = saver(path, record)
     for system in systems:
-        outputs = str(CACHE.resolve() / f"{system.name}.outputs.json")
-        jobs[system.name] = job | {"outputs": outputs, "tune": 0, "setting": None}
-        if system.tuned and "failed" not in record["systems"][system.name]:
+        entry = record["systems"][system.name]
+        jobs[system.name] = job | {"outputs": str(CACHE.resolve() / f"{system.name}.outputs.json"), "tune": False}
+        if system.tuned and "tuning" not in entry and "failed" not in entry:
             say(f"{system.name}: trying settings …")
             try:
-                found = work(system, jobs[system.name] | {"tune": TUNED_ON}, given)
+                entry["tuning"] = work(system, jobs[system.name] | {"tune": True}, given)
             except Failed as error:
-                fail(record["systems"][system.name], system, error)
-            else:
-                record["systems"][system.name]["tuning"] = found
-                jobs[system.name]["setting"] = found["setting"]
-    measure(systems, jobs, record, given, save)
-    score(record, {name: Path(job["outputs"]) for name, job in jobs.items()}, references)
-    save()
+                fail(entry, system, error)
+            save()
+        jobs[system.name]["setting"] = entry.get("tuning", {}).get("setting")
+    good = measure(
+        systems, jobs, record, given, save, lambda name: score(record, name, Path(jobs[name]["outputs"]), references)
+    )
     say(f"written: {path}")
-    return not any("failed" in entry for entry in record["systems"].values())
+    return good
 
 
-def score(record: Record, outputs: dict[str, Path], references: list[str]) -> None:
-    """BLEU of what the last round wrote, and how far it is from ours: the same weights must translate about alike."""
-    for name, entry in record["systems"].items():
-        if entry["rounds"]:
-            found = json.loads(outputs[name].read_text(encoding="utf-8"))
-            entry["bleu"] = prepare.bleu(found, references[: len(found)])
-    ours = record["systems"]["seq2see-torch"].get("bleu")
-    for name, entry in record["systems"].items():
-        if ours is not None and "bleu" in entry:
+def score(record: Record, name: str, outputs: Path, references: list[str]) -> None:
+    """BLEU of a first round, and how far all are from ours: the same weights must translate about alike."""
+    systems = record["systems"]
+    if "bleu" in systems[name]:
+        return
+    found = json.loads(outputs.read_text(encoding="utf-8"))
+    systems[name]["bleu"] = prepare.bleu(found, references[: len(found)])
+    ours = systems["seq2see-torch"].get("bleu")
+    for other, entry in systems.items():
+        if ours is not None and "bleu" in entry and "bleu_difference" not in entry:
             entry["bleu_difference"] = entry["bleu"] - ours
             if abs(entry["bleu_difference"]) > ALIKE:
-                say(f"warning: {name}: BLEU {entry['bleu']:.2f} is more than {ALIKE} from seq2see-torch's {ours:.2f}")
+                say(f"warning: {other}: BLEU {entry['bleu']:.2f} is more than {ALIKE} from seq2see-torch's {ours:.2f}")
 
 
 def setup(given: argparse.Namespace) -> bool:
@@ -245,13 +275,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=30.0, help="of each measurement, at least; whole updates")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--timeout", type=float, default=3600.0, help="seconds that a worker may take")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, help=f"seconds that a worker may take; to tune {TUNING} times as many"
+    )
+    parser.add_argument("--fresh", action="store_true", help="drop the rounds that the raw file has")
     parser.add_argument("--model", type=Path, help="the model directory to translate with")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--sentences", type=int, help="of the test set, to try things out; by default all")
     parser.add_argument("--annotated", type=Path, metavar="PATH", help="a checkout's the_annotated_transformer.py")
-    parser.add_argument("--out", type=Path, help="raw file of training; by default results/peers-train.json")
-    parser.add_argument("--out-translate", type=Path, help="… of translation; by default results/peers-translate.json")
+    parser.add_argument(
+        "--out", type=Path, help="raw file of train or translate; by default results/peers-train.json, …-translate.json"
+    )
     return parser.parse_args()
 
 
@@ -260,6 +294,8 @@ def main() -> None:
     given.load = os.getloadavg()[0]
     if given.load > LOAD and given.what != "setup":
         say(f"warning: the load is {given.load:.1f} before anything has begun; these figures will not be worth much")
+    if given.out and given.what not in ("train", "translate"):
+        raise SystemExit(f"--out is one raw file: for train or translate, not for {given.what}")
     CACHE.mkdir(exist_ok=True)
     steps = {"setup": [setup], "train": [train], "translate": [translate], "all": [setup, train, translate]}
     if given.what == "all" and given.model is None:

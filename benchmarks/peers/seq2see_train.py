@@ -10,7 +10,7 @@ import torch
 import worker
 
 import seq2see
-from seq2see.batches import plan
+from seq2see.batches import IdPair, plan
 from seq2see.config import Recipe
 from seq2see.models.build import build
 from seq2see.training.gradients import workers_for
@@ -40,15 +40,23 @@ class Listener:
         """Nothing to note."""
 
 
+def read(path: Path, size: int) -> list[IdPair]:
+    """The pairs as a tokenizer's vocabulary gives them: one object for each id, wherever it comes."""
+    ids = list(range(size))
+    with path.open(encoding="utf-8") as lines:
+        both = ([[ids[id] for id in side] for side in json.loads(line)] for line in lines)
+        return [(source, target) for source, target in both]
+
+
 def main() -> None:
     job = worker.job()
     torch.set_num_threads(job["threads"])
     data = Path(job["data"])
     recipe = Recipe.load(data / "recipe.toml", job["overrides"])
-    pairs = [tuple(pair) for pair in json.loads((data / "pairs.json").read_text(encoding="utf-8"))]
+    pairs = read(data / "pairs.jsonl", max(job["model"]["source_size"], job["model"]["target_size"]))
     batches = plan(pairs, recipe.train, epoch=1)
-    first = [pairs[line] for line in batches[0]]
-    assert first == [tuple(pair) for pair in worker.updates(job["data"])[0][0]], "other batches than everybody's"
+    first = [[list(pairs[line]) for line in batch] for batch in batches[: recipe.train.accumulate]]
+    assert first == next(worker.updates(job["data"])), "other batches than everybody's"  # the rest: see Meter
     torch.manual_seed(1)
     model = build(recipe, job["model"]["source_size"], job["model"]["target_size"])
     meter = worker.Meter(job)

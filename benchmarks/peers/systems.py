@@ -54,10 +54,17 @@ TRANSLATE = (
         "Hugging Face generate",
         "hf_translate.py",
         "transformers",
-        "float32, sorted, tuned batch size and early stopping",
+        "float32, sorted, tuned batch size, early stopping and threads",
         tuned=True,
     ),
-    System("joeynmt", "Joey NMT", "joeynmt_translate.py", "joeynmt", "float32, sorted, tuned batch size", tuned=True),
+    System(
+        "joeynmt",
+        "Joey NMT",
+        "joeynmt_translate.py",
+        "joeynmt",
+        "float32, sorted, tuned batch size and threads",
+        tuned=True,
+    ),
     System(
         "ctranslate2",
         "CTranslate2, documented call",
@@ -90,8 +97,5 @@ LEFT_OUT = {
         "OpenNMT-py 3.5.1 cannot be installed beside torch 2.13.0 (pip: it depends on torch<2.3 and >=2.1); Eole is "
         "its successor"
     ),
-    "annotated": (
-        "The Annotated Transformer is not on PyPI and was not given by --annotated; measured before, on the machine "
-        "that seq2see is developed on: 58 target tokens/s at base, 276 at small"
-    ),
+    "annotated": "The Annotated Transformer is not on PyPI and was not given by --annotated",
 }

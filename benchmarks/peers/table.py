@@ -6,6 +6,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parent.parent / "results"
 NOT_RUN = "Not run yet."
+TRIAL = "tiny"  # tries the workers out, and says nothing of speed
 
 Record = dict[str, Any]
 Rows = list[tuple[str, ...]]
@@ -24,8 +25,10 @@ def translation(path: Path = RESULTS / "peers-translate.json") -> str:
 def _tables(path: Path, unit: str, head: Any) -> str:
     if not path.exists():
         return NOT_RUN
-    records = json.loads(path.read_text(encoding="utf-8")).values()
-    return "\n\n".join(f"{head(record)}\n\n{_table(record, unit)}\n\n{_signed(record)}" for record in records)
+    found = json.loads(path.read_text(encoding="utf-8"))
+    records = [record for name, record in found.items() if name != TRIAL]
+    tables = [f"{head(record)}\n\n{_table(record, unit)}\n\n{_signed(record)}" for record in records]
+    return "\n\n".join(tables) or NOT_RUN
 
 
 def _size(record: Record) -> str:
@@ -59,7 +62,7 @@ def _table(record: Record, unit: str) -> str:
         rate, memory, bleu, note = "not measured", "", "", entry["setup"]
         if "median" in entry:
             rate, memory = _number(entry["median"]), f"{entry['peak_memory_mb']:,.0f} MB"
-            bleu = f"{entry['bleu']:.1f}" if "bleu" in entry else ""
+            bleu = f"{entry['bleu']:.2f}" if "bleu" in entry else ""
         if "failed" in entry:
             note = f"{note}; failed: {entry['failed']}".replace("|", "\\|").replace("\n", " ")
         rows.append((_named(entry), rate, *faster, memory, *([bleu] if scored else []), note))
@@ -82,11 +85,17 @@ def _number(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}"
 
 
+def _rounds(record: Record) -> str:
+    """How many were really done, of the systems that were measured."""
+    counts = {len(entry["rounds"]) for entry in record["systems"].values()} - {0} or {0}
+    return " to ".join(map(str, sorted({min(counts), max(counts)}))) + (" round" if counts == {1} else " rounds")
+
+
 def _signed(record: Record) -> str:
     machine = record["machine"]
     torch = {row["versions"].get("torch") for entry in record["systems"].values() for row in entry["rounds"]} - {None}
     text = (
-        f"Medians of {record['rounds']} rounds in turn, {record['seconds']:g} s each, {record['date'][:10]}; "
+        f"Medians of {_rounds(record)} in turn, {record['seconds']:g} s each, {record['date'][:10]}; "
         f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads; "
         f"torch {', '.join(sorted(torch))}."
     )
