@@ -22,7 +22,7 @@ from seq2see.text import corpora
 from seq2see.translator import load
 
 HERE = Path(__file__).parent
-RATES = {"adam": 0.003, "muon": 0.006}
+RATES = {"adam": 0.003, "muon": 0.003}
 COLOURS = {"adam": "#0072b2", "muon": "#d55e00"}
 
 

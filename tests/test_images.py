@@ -20,6 +20,7 @@ from seq2see import cli, tasks
 from seq2see.config import Recipe
 from seq2see.errors import InputError
 from seq2see.layers.reducing import Pruning
+from seq2see.layers.trace import Trace
 from seq2see.run import examine, train
 from seq2see.training.loop import Training
 from seq2see.vision import PictureModel, load_pictures
@@ -300,7 +301,13 @@ def test_merging_is_for_pictures_too(call: Call, dots: Dots, model: Path) -> Non
     assert examine(model, merge=0).values["accuracy"] == 1
     sight = load_pictures(model, merge=3).explain(dots.picture("upper right"))
     assert all(layer.shape == (2, 21, 21) for layer in sight.weights)  # drawn back on the patches
-    dots.train("merged", "train.steps=2", "reduce.kind=merge", "reduce.r=2")
+    trained, trace = dots.train("merged", "train.steps=2", "reduce.kind=merge", "reduce.r=2"), Trace(weights=False)
+    trained.look(trained.read(dots.picture("upper right"))[None], trace)
+    assert [int(step.real.sum()) for step in trace.reductions] == [19, 17]  # of 21
+    card = json.loads((dots.folder / "merged" / "scorecard.json").read_text(encoding="utf-8"))
+    assert 0 <= card["tests"]["test"]["accuracy"] <= 1
+    assert examine(dots.folder / "merged").values == card["tests"]["test"]
+    assert examine(dots.folder / "merged", merge=0).values["perplexity"] != card["tests"]["test"]["perplexity"]
 
 
 def test_attention_is_drawn_over_the_picture(call: Call, dots: Dots, model: Path, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from torch import nn
 from seq2see import tasks
 from seq2see.batches import IdPair
 from seq2see.config import AugmentConfig, Recipe
-from seq2see.errors import InputError
 from seq2see.lessons import Examined, Lesson, Trained, begun_with
 from seq2see.pictures import albums
 from seq2see.pictures.albums import Pictures
@@ -75,10 +74,7 @@ class PictureLessons:
 
     def examine(self, model: Trained, test: str) -> Examined:
         assert isinstance(model, PictureModel)
-        pictures = self.album.tests[test]
-        if (self.format.shape, self.format.classes) != (model.format.shape, model.format.classes):
-            raise InputError("these pictures have another size or other classes than those the model was trained on")
-        shown = Shown(pictures, model.format, math.prod(model.model.grid))
+        pictures, shown = self.album.tests[test], model.shown(self.album, test)
         found = tasks.look(model.recipe, model.model.eval(), shown, model.device)
         confusion = tasks.confusion_of(model.format.labels, shown, found.guesses)
         looked = tasks.Examination.of("images", found, len(pictures), 0, confusion)

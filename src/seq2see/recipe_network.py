@@ -117,8 +117,8 @@ class ReduceConfig(Section):
     schedule: Literal["constant", "decreasing"] = "constant"  # merge: r everywhere, or from 2 r down to 0
     match: Literal["bipartite", "neighbours"] = "bipartite"  # merge: the most alike, or the most alike side by side
     mode: Literal["hard", "soft", "top"] = "hard"  # prune: below thresholds; these learned; or all but the best
-    thresholds: float | list[float] = 0.01  # hard, soft: of the attention received; one rises to the last layer
-    temperature: Annotated[float, Field(gt=0)] = 0.002  # soft: how far around its threshold a token counts in part
+    thresholds: float | list[float] = 0.5  # hard, soft: 1 is an even share of attention; one rises to the last layer
+    temperature: Annotated[float, Field(gt=0)] = 0.1  # soft: how far around its threshold a token counts in part
     penalty: Annotated[float, Field(gt=0)] = 0.1  # soft: what keeping all tokens adds to the loss
     keep: float | list[float] = 0.5  # top: the share of the tokens left; one falls to the last layer
 

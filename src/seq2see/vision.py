@@ -1,5 +1,6 @@
 """A model of pictures in use: it tells what a picture shows, and where it looked."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,16 +8,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from seq2see.batches import Batch
 from seq2see.config import Recipe
 from seq2see.errors import InputError
 from seq2see.language import Labelled
 from seq2see.layers.reducing import plan_of
 from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
+from seq2see.pictures.albums import Album
 from seq2see.pictures.files import read_picture
-from seq2see.pictures.shown import Format
-from seq2see.text.vocab import PAD, SPECIALS
+from seq2see.pictures.shown import Format, Shown
+from seq2see.text.vocab import SPECIALS
 from seq2see.translator import fill, merging, pick_device, recipe_of
 
 PICTURES_AT_ONCE = 64
@@ -56,15 +57,20 @@ class PictureModel:
     def look(self, pixels: Tensor, trace: Trace | None = None) -> list[Labelled]:
         """The classes of pictures that are bytes (B, C, H, W) already."""
         self.model.eval()
-        nothing = torch.full((len(pixels), 1), PAD)
-        batch = Batch(self.format.normal(pixels), nothing, nothing, list(range(len(pixels))))
-        logits: Tensor = self.model(batch.to(self.device), trace)[:, 0, len(SPECIALS) :]  # (B, classes)
+        batch = self.format.batch(pixels).to(self.device)
+        logits: Tensor = self.model(batch, trace)[:, 0, len(SPECIALS) :]  # (B, classes)
         best, classes = logits.softmax(-1).sort(descending=True)
         found = []
         for row, numbers in zip(best.tolist(), classes.tolist(), strict=True):
             names = [self.format.classes[number] for number in numbers]
             found.append(Labelled(names[0], dict(zip(names, row, strict=True))))
         return found
+
+    def shown(self, album: Album, test: str) -> Shown:
+        """A test set as this model sees it."""
+        if (tuple(album.train.pixels.shape[1:]), album.classes) != (self.format.shape, self.format.classes):
+            raise InputError("these pictures have another size or other classes than those the model was trained on")
+        return Shown(album.tests[test], self.format, math.prod(self.model.grid))
 
     def explain(self, path: str | Path) -> Sight:
         """Classify one picture file and keep every attention weight."""

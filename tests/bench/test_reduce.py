@@ -1,5 +1,6 @@
 """What merging and pruning save and cost: every setting has its row, measured on the same model and test set."""
 
+import itertools
 import json
 import re
 import sys
@@ -11,18 +12,21 @@ import matplotlib.image
 import pytest
 
 from seq2see import cli
+from seq2see.bench import reduce
 from seq2see.bench.reduce import UNTOUCHED, Frontier, Row, Setting, Task, bench_reduce, settings, task_of, what_pays
 from seq2see.bench.reduce_report import draw, lines
 from seq2see.bench.translate import Text
 from seq2see.errors import InputError
+from seq2see.layers import attention
 from seq2see.layers.reducing import Merging, Pruning, TopPruning
+from seq2see.run import examine
 
 TEXT = Text(
     "toy",
     ["drei acht eins", "neun sieben fünf zehn", "vier zwei"],
     ["three eight one", "nine seven five ten", "four two"],
 )
-ROW = Row("untouched", 0, 100.0, 400.0, 0.5, 20.0, 3.0, 90.0)
+ROW = Row("untouched", 0, 100.0, 400.0, [0.2, 0.3], [24.0, 20.0], 3.0, 90.0)
 ROWS = [
     ROW,
     replace(ROW, kind="merge", amount=2, per_second=120.0, quality=89.8),
@@ -69,8 +73,8 @@ def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(t
 @pytest.mark.parametrize(
     ("reduce", "plan"),
     [
-        (["kind=prune", "mode=soft", "thresholds=0.3"], r"Pruning\(thresholds=\[0\.\d+\]\)"),
-        (["kind=prune", "thresholds=0.25"], r"Pruning\(thresholds=\[0\.25\]\)"),
+        (["kind=prune", "mode=soft", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.\d+\]\)"),
+        (["kind=prune", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.9\]\)"),
         (["kind=merge", "r=1", "match=neighbours"], r"Merging\(r=\[1\], match='neighbours'\)"),
         (["kind=prune", "mode=top", "keep=0.5"], r"TopPruning\(shares=\[0.5\]\)"),
     ],
@@ -91,7 +95,35 @@ def test_pictures_have_an_accuracy(pictured: Path) -> None:
     task = task_of(pictured, None, None, limit=5, batch=3)
     found = bench_reduce(task, [Setting("merge", 1)], 0, lambda line: None)
     assert (found.measure, found.count) == ("accuracy", 5)
-    assert 0 <= found.rows[0].quality <= 100 and found.rows[1].tokens_left < found.rows[0].tokens_left
+    assert found.rows[1].tokens_left < found.rows[0].tokens_left
+    whole = bench_reduce(task_of(pictured, None, None), [], 0, lambda line: None)
+    assert whole.rows[0].quality == pytest.approx(100 * examine(pictured).values["accuracy"])
+    assert whole.rows[0].encoded_per_second == whole.rows[0].per_second  # there is nothing behind the encoder
+
+
+def test_rounds_alternate_and_random_ones_draw_anew(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, seeds = list[str](), list[int]()
+    scores = iter([50.0, 90.0, 80.0, 50.0])  # the second round goes backwards
+
+    def answer(model: Any) -> Any:
+        if model.plan is not None:
+            seeds.append(model.plan.seed)
+        return task.answer(model)
+
+    clock = itertools.count()  # 13 ticks a round
+    monkeypatch.setattr(reduce.time, "perf_counter", lambda: float(next(clock)))
+    watched = replace(task, answer=answer, quality=lambda _: next(scores))
+    found = bench_reduce(watched, [Setting("merge random", 1)], 30, said.append)
+    first, second = ["untouched", "merge random 1"], ["merge random 1", "untouched"]
+    assert said == [*(f"round 1 · {each}" for each in first), *(f"round 2 · {each}" for each in second)]
+    assert seeds == [1, 2] and [row.quality for row in found.rows] == [50, 85]
+
+
+def test_the_untouched_model_has_the_fused_kernel(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    called, fused = list[bool](), attention._fused
+    monkeypatch.setattr(attention, "_fused", lambda *given: (called.append(True), fused(*given))[1])
+    bench_reduce(task, [], 0, lambda line: None)
+    assert called
 
 
 def test_what_pays_is_as_good_and_faster_and_not_random() -> None:
@@ -111,11 +143,12 @@ def test_the_report_says_what_pays_or_that_nothing_does() -> None:
         "nothing pays here: of what is at most 0.5 %"
     )
     assert [len(axes.lines) for axes in draw(found).axes] == [3, 3, 3]
-    own = replace(ROW, kind="as trained", per_second=130.0, gflops=0.3, gflops_share=0.6)
+    own = replace(ROW, kind="as trained", per_second=130.0, layer_gflops=[0.1, 0.2], gflops_share=0.6)
     learned = replace(found, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own)
     said = lines(learned)
     assert said[2].split()[:3] == ["as", "trained", "130.0"] and "  0.300     60%  " in said[2]
-    assert said[-2] == "as trained: Pruning(thresholds=[0.1])" and said[-1].startswith("pays: as trained, 1.30 times")
+    assert said[-2] == "as trained: Pruning(thresholds=[0.1]); tokens left after each layer: 24.0 · 20.0"
+    assert said[-1].startswith("pays: as trained, 1.30 times")
     panels = draw(learned).axes
     assert [len(axes.lines) for axes in panels] == [4, 4, 4] and panels[2].xaxis_inverted()
     assert list(panels[2].lines[0].get_xdata()) == [100, 60]

@@ -39,10 +39,10 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "bipartite": lambda: Merging([2, 3, 1]),
     "neighbours": lambda: Merging([2, 3, 1], "neighbours"),
     "random merging": lambda: Merging([2, 3, 1], seed=5),
-    "thresholds": lambda: Pruning([0.08, 0.11, 0.15]),
+    "thresholds": lambda: Pruning([0.9, 1.0, 1.1]),
     "top": lambda: TopPruning([0.9, 0.6, 0.4]),
     "random pruning": lambda: TopPruning([0.9, 0.6, 0.4], seed=5),
-    "soft": lambda: SoftPruning([0.08, 0.11, 0.15], 0.01, 0.1),
+    "soft": lambda: SoftPruning([0.9, 1.0, 1.1], 0.1, 0.1),
 }
 each = pytest.mark.parametrize("name", PLANS)
 removing = pytest.mark.parametrize("name", [name for name in PLANS if name != "soft"])
@@ -190,22 +190,32 @@ def test_top_keeps_a_share_of_each_sentence() -> None:
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_cold_soft_mask_is_a_removal(norm: str) -> None:
-    stack, (x, real, protected) = layers(norm), tokens()
-    thresholds = [0.09, 0.0, 0.0]
-    trace = Trace(weights=False)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_cold_soft_mask_is_a_removal_in_every_layer(norm: str, seed: int) -> None:
+    stack, (x, real, protected) = layers(norm), tokens(seed)
+    thresholds, trace = [0.9, 1.0, 1.1], Trace(weights=False)
     hard = through(stack, x, real, Pruning(thresholds).double(), protected, trace)
     soft = through(stack, x, real, SoftPruning(thresholds, 1e-9, 0.1).double(), protected)
-    (step,) = trace.reductions[:1]
-    assert int((step.source < 0).sum()) - int((~real).sum()) > 0
-    stays = step.source >= 0
-    close(soft.states[stays], hard.states[hard.real], 1e-4)
+    gone = [int((real & (step.source < 0)).sum()) for step in trace.reductions]
+    assert 0 < gone[0] < gone[1] < gone[2]
+    stays = trace.reductions[-1].source >= 0
     close(soft.sizes, stays.double() + (real & ~stays) * FLOOR)
+    close(soft.states[stays], hard.states[hard.real], 1e-4)
+
+
+def test_thresholds_count_in_even_shares() -> None:
+    x, real, protected = tokens()
+    looked = torch.softmax(torch.randn(B, H, S, S, dtype=torch.float64).masked_fill(~real[:, None, None], -1e9), -1)
+    found = Tokens(x, real, protected, real.double(), LENGTHS).received(looked)
+    close((found * real).sum(1), LENGTHS.double())  # in the mean one each, however many there are
+    assert not found[~real].any()
+    half = Tokens(x, real, protected, real.double() / 2, LENGTHS).received(looked)
+    close(half, found / 2)  # half as many to share among
 
 
 def test_thresholds_learn_from_the_result_and_from_what_is_kept() -> None:
     stack, (x, real, protected) = layers(), tokens()
-    plan = SoftPruning([0.08, 0.09, 0.1], 0.01, 0.3).double()
+    plan = SoftPruning([0.8, 0.9, 1.0], 0.1, 0.3).double()
     trace = Trace(weights=False)
     left = through(stack, x, real, plan, protected, trace)
     (slope,) = torch.autograd.grad(left.states[real].sum(), plan.thresholds, retain_graph=True)
@@ -219,14 +229,14 @@ def test_thresholds_learn_from_the_result_and_from_what_is_kept() -> None:
     assert not Pruning([0.1] * 3).thresholds.requires_grad
 
 
-@pytest.mark.parametrize("name", ["neighbours", "thresholds", "top"])
+@pytest.mark.parametrize("name", ["bipartite", "neighbours", "thresholds", "top"])
 def test_operations_are_those_that_torch_counts(name: str) -> None:
     stack, (x, _, protected) = layers(inner=6), tokens()
     real = torch.ones(1, S, dtype=torch.bool)
     trace = Trace()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        through(stack, x[:1], real, PLANS[name]().double(), protected[:1], trace)
-    found = operations(stack, counts(real.sum(1), trace.reductions))
+        through(stack, x[:1], real, plan := PLANS[name]().double(), protected[:1], trace)
+    found = operations(stack, counts(real.sum(1), trace.reductions), plan)
     assert len(found) == LAYERS and found[0] > found[1] > found[2]
     assert sum(found) == counter.get_total_flops()
 

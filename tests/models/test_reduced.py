@@ -37,8 +37,8 @@ LABELLED: list[IdPair] = [(source, [4 + i]) for i, (source, _) in enumerate(PAIR
 PLANS: dict[str, dict[str, Any]] = {
     "merge": {"kind": "merge", "r": [1, 2, 1]},
     "neighbours": {"kind": "merge", "r": 1, "match": "neighbours"},
-    "hard": {"kind": "prune", "thresholds": [0.07, 0.1, 0.15]},
-    "soft": {"kind": "prune", "mode": "soft", "thresholds": 0.1, "temperature": 0.02},
+    "hard": {"kind": "prune", "thresholds": [0.8, 0.9, 1]},
+    "soft": {"kind": "prune", "mode": "soft", "thresholds": 0.9, "temperature": 0.2},
     "top": {"kind": "prune", "mode": "top", "keep": 0.5},
 }
 each = pytest.mark.parametrize("name", PLANS)
@@ -205,14 +205,14 @@ def test_a_model_that_merges_is_not_exported(toy: Any, translator: Translator) -
 
 
 QUICK = ("data.hold_out=10", "decode.beam=1", "decode.max_ratio=0.1")  # to score what has hardly begun to learn
-SOFT = ("reduce.kind=prune", "reduce.mode=soft", "reduce.thresholds=0.1", "reduce.penalty=1.0", *QUICK)
+SOFT = ("reduce.kind=prune", "reduce.mode=soft", "reduce.thresholds=0.5", "reduce.penalty=1.0", *QUICK)
 
 
 def test_thresholds_are_learned_then_kept_while_the_rest_is_trained_on(toy: Any, tmp_path: Path) -> None:
     learned = toy.train(tmp_path / "soft", *SOFT, "train.steps=8", "model.encoder_layers=2")
     thresholds = learned.model.plan.thresholds
     assert isinstance(learned.model.plan, SoftPruning) and thresholds.requires_grad
-    assert (thresholds - torch.tensor([0.05, 0.1])).abs().min() > 1e-5
+    assert (thresholds - torch.tensor([0.25, 0.5])).abs().min() > 1e-5
     hard = ["reduce.kind=prune", "train.steps=4", "model.encoder_layers=2", *QUICK]
     found = run.train(toy.path, out=tmp_path / "hard", overrides=hard, init=tmp_path / "soft", device="cpu")
     assert type(found.model.plan) is Pruning and torch.equal(found.model.plan.thresholds, thresholds)

@@ -29,11 +29,12 @@ def drawn(count: int, height: int = 3, width: int = 5) -> Tensor:
 
 def write_files(folder: Path, counts: dict[str, int], first: int = 0) -> None:
     """So many different grey pictures for each class."""
-    for name, count in counts.items():
+    for label, (name, count) in enumerate(counts.items()):
         (folder / name).mkdir(parents=True, exist_ok=True)
-        for number in range(count):
-            shade = (first + number) % 256
-            Image.fromarray(np.full((4, 6), shade, dtype=np.uint8)).save(folder / name / f"{first + number:03}.png")
+        for number in range(first, first + count):
+            pixels = np.full((4, 6), number % 256, dtype=np.uint8)
+            pixels[0, 0] = label
+            Image.fromarray(pixels).save(folder / name / f"{number:03}.png")
 
 
 def of(**keys: object) -> DataConfig:
@@ -68,6 +69,14 @@ def test_a_split_hangs_on_the_pictures_and_not_on_their_order() -> None:
         there = {each.numpy().tobytes() for each in pixels[turned][again[name]]}
         assert {each.numpy().tobytes() for each in pixels[numbers]} == there
         assert len({0, 9} & set(numbers.tolist())) != 1
+
+
+def test_copies_under_other_labels_stay_together() -> None:
+    pixels = drawn(100)[:, None].repeat(3, 1, 1, 1)  # each once in each class
+    labels = torch.arange(3).repeat_interleave(100)
+    parts = albums.split(pixels[50:], labels[50:], {"val": 0.2, "test": 0.3})  # of the first class half
+    seen = [{each.numpy().tobytes() for each in pixels[50:][numbers]} for numbers in parts.values()]
+    assert all(seen) and not seen[0] & seen[1] and not seen[0] & seen[2] and not seen[1] & seen[2]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -130,6 +139,19 @@ def test_a_folder_brings_its_parts_or_gives_a_tenth_for_each(tmp_path: Path) -> 
     album = albums.load(of(train=str(tmp_path), size=8, colour=True))
     assert [len(album.train), len(album.val), len(album.tests["test"])] == [50, 3, 4]
     assert album.train.pixels.shape[1:] == (3, 8, 8)
+
+
+def test_the_first_pictures_of_a_folder_are_a_fair_sample(tmp_path: Path) -> None:
+    write_files(tmp_path / "train", {"cat": 250, "dog": 250})
+    split_off = albums.load(of(train="."), tmp_path)
+    assert albums.load(of(train=".", limit=10), tmp_path).train.labels.bincount().min() >= 2
+    write_files(tmp_path / "val", {"cat": 100, "dog": 100})
+    own = albums.load(of(train="."), tmp_path).val
+    assert len(own) == 200
+    for part in (split_off.train, split_off.val, split_off.tests["test"], own):
+        assert part.labels[:20].float().mean() == pytest.approx(0.5, abs=0.25)
+        of_dogs = part.pixels[:, 0, 0, 0] == 1
+        assert torch.equal(of_dogs.long(), part.labels)  # each has kept its own label
 
 
 def test_what_is_wrong_with_a_folder_is_one_line(tmp_path: Path) -> None:

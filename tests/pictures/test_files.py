@@ -33,6 +33,41 @@ def test_colour_becomes_grey_and_grey_becomes_colour(tmp_path: Path) -> None:
     assert files.read_picture(save(tmp_path / "grey.png"), 3)[:, 0, 0].tolist() == [200, 200, 200]
 
 
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
+def test_of_sixteen_bits_the_upper_eight_count(tmp_path: Path, name: str) -> None:
+    pixels = np.arange(24, dtype=np.uint16).reshape(4, 6) * 10
+    if name == "a.pgm":
+        (tmp_path / name).write_bytes(b"P5 6 4 65535\n" + (pixels * 256 + 99).astype(">u2").tobytes())
+    else:
+        Image.fromarray(pixels * 256 + 99).save(tmp_path / name)
+    for channels in (1, 3):
+        found = files.read_picture(tmp_path / name, channels)
+        assert torch.equal(found, torch.from_numpy(pixels.astype(np.uint8)).expand(channels, -1, -1))
+
+
+@pytest.mark.parametrize(("kind", "mode"), [(np.float32, "F"), (np.int32, "I")])
+def test_pixels_of_unknown_range_are_refused(tmp_path: Path, kind: type[np.generic], mode: str) -> None:
+    path = tmp_path / "a.tif"
+    Image.fromarray(np.ones((4, 6), dtype=kind)).save(path)
+    with pytest.raises(InputError) as caught:
+        files.read_picture(path, 1)
+    says = f"pixels of unknown range (Pillow's mode {mode}); save it with 8 or 16 bits"
+    assert str(caught.value) == f"{path}: {says}"
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L"])
+def test_what_is_transparent_is_white(tmp_path: Path, mode: str) -> None:
+    """Black ink on nothing: by an alpha channel, or by a colour that stands for nothing."""
+    path = tmp_path / "a.png"
+    if mode == "L":
+        Image.fromarray(np.array([[0, 9]], dtype=np.uint8)).save(path, transparency=9)
+    else:
+        ink = Image.fromarray(np.array([[[0, 0, 0, 255], [0, 0, 0, 0]]], dtype=np.uint8))
+        ink.convert(mode).save(path)
+    for channels in (1, 3):
+        assert files.read_picture(path, channels).tolist() == [[[0, 255]]] * channels
+
+
 def test_a_picture_is_scaled_to_height_and_width(tmp_path: Path) -> None:
     pixels = np.zeros((4, 6), dtype=np.uint8)
     pixels[:, 3:] = 255  # its right half
@@ -46,6 +81,8 @@ def test_a_picture_is_upright_as_its_camera_was_held(tmp_path: Path) -> None:
     exif[0x0112] = 6  # turned by a quarter
     Image.new("L", (6, 4)).save(tmp_path / "a.jpg", exif=exif)
     assert files.read_picture(tmp_path / "a.jpg", 1).shape == (1, 6, 4)
+    Image.new("LA", (6, 4)).save(tmp_path / "a.png", exif=exif)
+    assert files.read_picture(tmp_path / "a.png", 1).shape == (1, 6, 4)
 
 
 def bomb(side: int) -> bytes:

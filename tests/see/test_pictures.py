@@ -1,12 +1,14 @@
 """Where a model of pictures looks: the rollout's properties, and a figure with a panel for every head."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
 from seq2see.language import Labelled
 from seq2see.see import pictures
-from seq2see.vision import Sight
+from seq2see.vision import Sight, load_pictures
 
 TOKENS, HEADS, GRID = 7, 3, (2, 3)
 
@@ -64,3 +66,12 @@ def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(channels: i
     assert figure.get_suptitle() == f"a $cat (90.0%): where {looks}"
     heat = figure.axes[1].images[1].get_array()
     assert heat is not None and heat.shape == GRID
+
+
+def test_where_no_patch_is_left_nothing_is_looked_at(pictured: Path) -> None:
+    opened = load_pictures(pictured, "cpu")
+    opened.model = opened.model.with_pruning([99.0, 99.0])  # all but the class token go after the first layer
+    figure = pictures.draw(opened.explain(pictured.parent / "digit.png"))
+    figure.draw_without_rendering()
+    assert figure.axes[-1].get_title() == "layer 2 · head 2\nat most 0% on a patch"
+    assert (figure.axes[-1].images[1].get_alpha() == 0).all()  # type: ignore[union-attr]

@@ -14,6 +14,7 @@ from PIL import Image
 
 from seq2see import cli
 from seq2see.errors import InputError
+from seq2see.layers.reducing import SoftPruning
 from seq2see.see import reducing
 from seq2see.see.reducing import Journey
 
@@ -87,10 +88,11 @@ def test_the_commands_draw_and_say_it(see: See, trained: Path, tmp_path: Path) -
     code, said, _ = see("pruning", *model, text, *out, "--keep", 0.5)
     assert code == 0 and " · pruned: " in said
     code, said, _ = see("pruning", *model, text, *out, "--threshold", 1)
-    assert code == 0 and said.startswith("layer 1: 1 of ")  # </s> is protected
+    assert code == 0 and " · pruned: " in said and "</s>" not in said  # it is protected
     for arguments, says in (
         (("pruning", *model, text, *out), "neither to merge nor to prune"),
         (("pruning", *model, text, *out, "--keep", 0.5, "--threshold", 0.1), "give one"),
+        (("merging", *model, text, *out, "--neighbours"), "--neighbours says which words --merge may merge; give both"),
         (("merging", *model, " ", *out, "--merge", 1), "the text has 0 tokens"),
         (("merging", *model, text, "--out", "x.gif", "--merge", 1), "must end in .png or .svg"),
     ):
@@ -106,6 +108,18 @@ def test_a_picture_is_followed_through_its_model(see: See, pictured: Path, tmp_p
     assert said.startswith("layer 1: ") and (tmp_path / "seen.svg").stat().st_size > 1000
 
 
-def test_other_models_are_refused(tmp_path: Path) -> None:
+def test_soft_thresholds_are_taken_hard(trained: Path) -> None:
+    shown = reducing.subject(trained, "drei acht vier fünf sechs")
+    soft = shown.model.with_plan(SoftPruning([9.0], temperature=0.01, penalty=0.1))
+    journey = reducing.follow(soft, shown.batch)
+    assert journey == reducing.follow(shown.model.with_pruning([9.0]), shown.batch)
+    assert journey.left() == [1] and isinstance(soft.plan, SoftPruning)  # </s> is protected
+
+
+def test_other_models_are_refused(toy: Any, tmp_path: Path) -> None:
+    toy.path.write_text(toy.path.read_text(encoding="utf-8").replace("heads = 2\n", ""), encoding="utf-8")
+    toy.train(tmp_path / "lstm", "model.kind=lstm", "train.steps=1")
+    with pytest.raises(InputError, match=r"lstm: model\.kind 'lstm' has no encoder that could merge or prune$"):
+        reducing.subject(tmp_path / "lstm", "drei")
     with pytest.raises(InputError, match="no such model directory"):
         reducing.subject(tmp_path / "none", "text")

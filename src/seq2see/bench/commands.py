@@ -106,13 +106,14 @@ def bench_reduce(
     data: Data = None,
     merges: Annotated[list[int], typer.Option("--merge", min=0, help="Tokens a layer; again for more.")] = [2, 4, 8],  # noqa: B006
     thresholds: Annotated[
-        list[float], typer.Option("--threshold", min=0, max=1, help="Attention below which to prune; again for more.")
-    ] = [0.01, 0.02, 0.04],  # noqa: B006
+        list[float],
+        typer.Option("--threshold", min=0, max=1, help="Prune below this part of an even share; again for more."),
+    ] = [0.25, 0.5, 0.75],  # noqa: B006
     keeps: Annotated[
         list[float], typer.Option("--keep", min=0, max=1, help="Share of the tokens to keep; again for more.")
     ] = [0.75, 0.5, 0.25],  # noqa: B006
     limit: Annotated[int, typer.Option(min=1, help="At most so many sentences or pictures.")] = 1000,
-    batch: Annotated[int, typer.Option(min=1, help="So many at once.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="So many at once, where the encoder is alone.")] = 64,
     beam: Annotated[int, typer.Option(min=1, max=64, help="Beam size.")] = 1,
     seconds: Annotated[float, typer.Option(min=0, help="Repeat as often as fits; once in any case.")] = 300.0,
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file: quality against speed.")] = None,

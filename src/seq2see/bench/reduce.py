@@ -1,6 +1,5 @@
 """What merging and pruning save and what they cost: a trained model on its test set, with fewer and fewer tokens."""
 
-import math
 import statistics
 import sys
 import time
@@ -21,14 +20,13 @@ from seq2see.evaluate import machine, score
 from seq2see.layers.reducing import Reducible, counts, operations
 from seq2see.layers.trace import Trace
 from seq2see.pictures import albums
-from seq2see.pictures.shown import Shown
 from seq2see.tasks import collate_of, encode, fitting
 from seq2see.text import corpora
 from seq2see.text.vocab import PAD
 from seq2see.translator import Translator, load, opened, recipe_of
 from seq2see.vision import load_pictures
 
-SEED = 1  # of the random controls
+FASTER = 1.03  # times: less may be noise
 TOLERANCE = {"bleu": 0.3, "accuracy": 0.5}  # of a hundred: what a setting that pays may lose
 
 
@@ -42,19 +40,18 @@ class Setting:
     def __str__(self) -> str:
         return self.kind if self.kind in (UNTOUCHED.kind, TRAINED.kind) else f"{self.kind} {self.amount:g}"
 
-    def of(self, model: Reducible) -> Reducible:
-        """The model under this setting."""
+    def of(self, model: Reducible, seed: int = 1) -> Reducible:
+        """The model under this setting; if it is a random one, with this seed."""
         if self.kind == UNTOUCHED.kind:
             return model.with_plan(None)
         if self.kind == TRAINED.kind:
             return model.with_plan(model.plan.hard())
-        seed = SEED if "random" in self.kind else None
-        if "merge" in self.kind:
-            match = "neighbours" if "neighbours" in self.kind else "bipartite"
-            return model.with_merging(int(self.amount), match=match, seed=seed)
-        if self.kind == "threshold":
-            return model.with_pruning(self.amount)
-        return model.with_top(self.amount, seed)
+        way, _, which = self.kind.partition(" ")
+        drawn = seed if which == "random" else None
+        if way == "merge":
+            match = "neighbours" if which == "neighbours" else "bipartite"
+            return model.with_merging(int(self.amount), match=match, seed=drawn)
+        return model.with_pruning(self.amount) if way == "threshold" else model.with_top(self.amount, drawn)
 
 
 UNTOUCHED = Setting("untouched", 0)
@@ -67,11 +64,19 @@ class Row(Setting):
 
     per_second: float  # sentences or pictures, from input to answer
     encoded_per_second: float  # by the encoder alone
-    gflops: float  # of the encoder's matrix products, for one sentence or picture in the mean
-    tokens_left: float  # after the last layer, of one in the mean
+    layer_gflops: list[float]  # of each layer's matrix products, for one sentence or picture in the mean
+    layer_tokens: list[float]  # after each layer, of one in the mean
     peak_memory_mb: float  # of the encoder on the largest batch
-    quality: float  # of a hundred
+    quality: float  # of a hundred; of random settings the mean over the rounds
     gflops_share: float = 1.0  # of those of the untouched model
+
+    @property
+    def gflops(self) -> float:
+        return sum(self.layer_gflops)
+
+    @property
+    def tokens_left(self) -> float:
+        return self.layer_tokens[-1]
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ class Task:
     answer: Callable[[Any], Any]
     quality: Callable[[Any], float]
     encode: Callable[[Any, Batch, Trace | None], object]
+    decodes: bool  # whether there is more to an answer than the encoder
 
 
 def settings(
@@ -119,23 +125,26 @@ def bench_reduce(
 ) -> Frontier:
     """Measure the model untouched, as trained and under all settings in turn, again while the seconds allow a round.
 
-    What disturbs the machine for a while then disturbs one round of each, and medians do not show it. The untouched
-    model has the fused attention, as always where nobody wants to see the weights.
+    What disturbs the machine for a while then disturbs one round of each, and medians do not show it; every other round
+    goes backwards. The untouched model has the fused attention, as always where nobody wants to see the weights.
     """
-    own = task.model.plan
+    own = task.model.eval().plan
     known = [UNTOUCHED] if own is None else [UNTOUCHED, TRAINED]
-    models = {setting: setting.of(task.model.eval()) for setting in (*known, *wanted)}
-    answers, speeds = dict[Setting, Any](), {setting: Speeds([], []) for setting in models}
+    seen = {setting: Seen([], [], []) for setting in (*known, *wanted)}
     count, begun, rounds = sum(len(each.lines) for each in task.batches), time.perf_counter(), 0
     while not rounds or (time.perf_counter() - begun) * (rounds + 1) / rounds <= seconds:
         rounds += 1
-        for setting, model in models.items():
+        for setting in seen if rounds % 2 else reversed(seen):
             say(f"round {rounds} · {setting}")
-            answers[setting], spent = _timed(partial(task.answer, model))
-            speeds[setting].whole.append(count / spent)
-            _, spent = _timed(partial(_encode_all, task, model))
-            speeds[setting].encoder.append(count / spent)
-    rows = [_row(each, model, task, speeds[each], task.quality(answers[each])) for each, model in models.items()]
+            model = setting.of(task.model, seed=rounds)
+            _timed(partial(task.encode, model, task.batches[0], None))  # the first time costs more
+            answers, spent = _timed(partial(task.answer, model))
+            seen[setting].whole.append(count / spent)
+            if task.decodes:
+                _, spent = _timed(partial(_encode_all, task, model))
+            seen[setting].encoder.append(count / spent)
+            seen[setting].quality.append(task.quality(answers))
+    rows = [_row(setting, setting.of(task.model), task, found) for setting, found in seen.items()]
     rows = [replace(row, gflops_share=row.gflops / rows[0].gflops) for row in rows]
     return Frontier(
         text=task.name,
@@ -149,11 +158,12 @@ def bench_reduce(
     )
 
 
-class Speeds(NamedTuple):
-    """Sentences or pictures a second, round after round."""
+class Seen(NamedTuple):
+    """Sentences or pictures a second and how good the answers were, round after round."""
 
     whole: list[float]
     encoder: list[float]
+    quality: list[float]
 
 
 @torch.inference_mode()
@@ -169,23 +179,24 @@ def _encode_all(task: Task, model: Reducible) -> None:
 
 
 @torch.inference_mode()
-def _row(setting: Setting, model: Reducible, task: Task, speeds: Speeds, quality: float) -> Row:
-    total = left = 0.0
+def _row(setting: Setting, model: Reducible, task: Task, seen: Seen) -> Row:
+    totals, left = torch.zeros(len(model.encoder)), torch.zeros(len(model.encoder))
     count = sum(len(each.lines) for each in task.batches)
     for batch in task.batches:
         trace = Trace(weights=False)
         task.encode(model if model.plan is not None else model.with_merging(0), batch, trace)
         tokens = counts(_tokens(batch, trace), trace.reductions)
-        total, left = total + sum(operations(model.encoder, tokens)), left + float(tokens[-1].sum())
+        totals += torch.tensor(operations(model.encoder, tokens, model.plan))
+        left += torch.stack(tokens[1:]).sum(1)
     largest = max(task.batches, key=lambda each: each.source.numel())
     return Row(
         **asdict(setting),
-        per_second=statistics.median(speeds.whole),
-        encoded_per_second=statistics.median(speeds.encoder),
-        gflops=total / count / 1e9,
-        tokens_left=left / count,
+        per_second=statistics.median(seen.whole),
+        encoded_per_second=statistics.median(seen.encoder),
+        layer_gflops=(totals / count / 1e9).tolist(),
+        layer_tokens=(left / count).tolist(),
         peak_memory_mb=peak_bytes(partial(task.encode, model, largest, None)) / 2**20,
-        quality=quality,
+        quality=statistics.mean(seen.quality),
     )
 
 
@@ -197,10 +208,10 @@ def _tokens(batch: Batch, trace: Trace) -> Tensor:
 
 
 def what_pays(rows: Sequence[Row], tolerance: float) -> Row | None:
-    """The fastest row that is about as good as the first, the untouched model, if it is any faster."""
+    """The fastest row that is about as good as the first, the untouched model, if it is faster for certain."""
     allowed = [row for row in rows if row.quality >= rows[0].quality - tolerance and "random" not in row.kind]
     best = max(allowed, key=lambda row: row.per_second)
-    return None if best.kind == UNTOUCHED.kind else best
+    return best if best.per_second >= FASTER * rows[0].per_second else None
 
 
 def task_of(
@@ -209,15 +220,17 @@ def task_of(
     """The model of a directory and the head of its test set, or of a text to be translated."""
     recipe = recipe_of(directory, "translate", "classify", "images")
     if recipe.task == "translate":
-        return _translation(load(directory, "cpu"), directory, text, limit, batch, beam)
+        found = load(directory, "cpu")
+        text = text or own_text(found, directory, lambda line: print(line, file=sys.stderr), data)
+        return _translation(found, directory, text, limit, batch, beam)
     if text is not None:
         raise InputError("--source is for models that translate; others have the test set of their recipe")
     model: Any
     pairs: Sequence[IdPair]
     if recipe.task == "images":
-        found = load_pictures(directory, "cpu")
-        model, pictures = found.model, next(iter(albums.load(recipe.data, data).tests.values()))
-        name, pairs = pictures.name, Shown(pictures, found.format, math.prod(found.model.grid))
+        looking, album = load_pictures(directory, "cpu"), albums.load(recipe.data, data)
+        model, name = looking.model, next(iter(album.tests))
+        pairs = looking.shown(album, name)
     else:
         _, pair, model = opened(directory, "classify")
         test = next(iter(corpora.load(recipe.data, data).tests.values()))
@@ -232,6 +245,7 @@ def task_of(
         answer=lambda model: [model(batch).argmax(-1) for batch in batches],
         quality=lambda guesses: _accuracy(guesses, batches),
         encode=lambda model, batch, trace: model(batch, trace),
+        decodes=False,
     )
 
 
@@ -246,8 +260,7 @@ def _accuracy(guesses: Sequence[Tensor], batches: Sequence[Batch]) -> float:
     return 100 * right / sum(len(batch.lines) for batch in batches)
 
 
-def _translation(translator: Translator, directory: Path, text: Text | None, limit: int, batch: int, beam: int) -> Task:
-    text = text or own_text(translator, directory, lambda line: print(line, file=sys.stderr))
+def _translation(translator: Translator, directory: Path, text: Text, limit: int, batch: int, beam: int) -> Task:
     sources, references = text.sources[:limit], text.references[:limit]
     if not references:
         raise InputError("--reference is missing: without it nobody can tell what fewer tokens cost")
@@ -263,4 +276,5 @@ def _translation(translator: Translator, directory: Path, text: Text | None, lim
         answer=lambda model: Translator(recipe, pair, model, device).translate(sources, beam=beam),
         quality=lambda outputs: score(outputs, references).bleu,
         encode=lambda model, batch, trace: model.encode(batch.source, trace),
+        decodes=True,
     )

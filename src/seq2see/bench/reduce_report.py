@@ -27,7 +27,9 @@ def lines(found: Frontier) -> list[str]:
     rows = [*table([[*heads, NAMES[found.measure]], *(_cells(row, first) for row in found.rows)]), ""]
     rounds = "measured once" if found.rounds < 2 else f"medians of {found.rounds} rounds"
     rows.append(f"{found.count} of {found.text}, {first.tokens_left:.1f} tokens each · {rounds}")
-    rows += [f"{TRAINED}: {found.trained}"] if found.trained else []
+    if found.trained:
+        left = " · ".join(f"{each:.1f}" for each in found.rows[1].layer_tokens)
+        rows.append(f"{TRAINED}: {found.trained}; tokens left after each layer: {left}")
     rule = f"at most {TOLERANCE[found.measure]} {NAMES[found.measure]} below the untouched model"
     if found.pays is None:
         return [*rows, f"nothing pays here: of what is {rule}, nothing is faster"]

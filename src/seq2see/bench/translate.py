@@ -126,10 +126,10 @@ def bench_translate(
     )
 
 
-def own_text(translator: Translator, model: Path, say: Callable[[str], None]) -> Text:
+def own_text(translator: Translator, model: Path, say: Callable[[str], None], data: Path | None = None) -> Text:
     """The test set of the recipe, where its corpus is at hand; otherwise what `export` calibrates with."""
     try:
-        corpus = corpora.load(translator.recipe.data)
+        corpus = corpora.load(translator.recipe.data, data)
     except InputError as error:
         say(f"without the test set of the recipe: {error}")
     else:

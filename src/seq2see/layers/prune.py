@@ -6,7 +6,7 @@ Shapes: B batch, H heads, T queries, S tokens. `real` and `protected` are bool (
 import torch
 from torch import Tensor
 
-from seq2see.layers.reduce import Maybe, Reduction, check_mask, check_tokens, pack
+from seq2see.layers.reduce import Maybe, Reduction, check_mask, check_tokens, own_places, pack
 
 FLOOR = 1e-6  # the least that a softly pruned token counts for
 
@@ -14,7 +14,8 @@ FLOOR = 1e-6  # the least that a softly pruned token counts for
 def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Tensor:
     """s_j = mean of A_hij over the heads h and the real queries i: the attention that token j receives (section 3.2).
 
-    weights (B, H, T, S) → (B, S), zeros at padding. Of a sequence that looks at itself, `queries` (B, T) are `real`.
+    weights (B, H, T, S) → (B, S), zeros at padding. `queries` (B, T) says which count, or how much each does; of a
+    sequence that looks at itself they are `real`.
     """
     if weights.dim() != 4:
         raise ValueError(f"weights has shape {tuple(weights.shape)}; it must be (batch, heads, queries, tokens)")
@@ -28,16 +29,17 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
         queries = real if queries is None else queries
     if queries is None:
         return received.mean(1)
-    check_mask("queries", queries, received)
-    count = queries.sum(1, keepdim=True).clamp(min=1)  # a sentence of padding alone has none
-    scores = received.masked_fill(~queries[..., None], 0.0).sum(1) / count  # (B, S)
+    check_mask("queries", queries > 0, received)
+    counted = queries.to(received.dtype)[..., None]  # (B, T, 1)
+    total = counted.sum(1).clamp(min=FLOOR)  # a sentence of padding alone has none
+    scores = (received.masked_fill(counted == 0, 0.0) * counted).sum(1) / total  # (B, S)
     return scores if real is None else scores.masked_fill(~real, 0.0)
 
 
 def soft_mask(
     scores: Tensor, threshold: Tensor | float, temperature: float, *, real: Maybe = None, protected: Maybe = None
 ) -> Tensor:
-    """σ((s − θ) / T), by which outputs are multiplied while θ is learned (section 3.3).
+    """σ((s − θ) / T), for how much a token counts while θ is learned (section 3.3).
 
     It is 1 at protected tokens and 0 at padding, whatever their scores.
     """
@@ -105,8 +107,7 @@ def _ranks(scores: Tensor, real: Tensor, free: Tensor) -> Tensor:
 
 
 def _kept(stays: Tensor, real: Tensor, sizes: Tensor) -> Reduction:
-    own = torch.arange(real.shape[1], device=real.device).expand_as(real)
-    return pack(own, stays, real, sizes)
+    return pack(own_places(real), stays, real, sizes)
 
 
 def _check_scores(scores: Tensor, threshold: Tensor | float) -> None:

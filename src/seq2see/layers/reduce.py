@@ -149,7 +149,7 @@ def neighbours(key: Tensor, r: int, *, real: Maybe = None, protected: Maybe = No
     """
     _check_key(key, r)
     real, free, sizes = check_tokens(key, real, protected, sizes)
-    own = _own(real)
+    own = own_places(real)
     if r == 0 or key.shape[1] < 2:
         return _merged(own, real, sizes)
     order = _positions(real, key.shape[1])  # (B, S) without gaps: padding stands at the end
@@ -207,7 +207,7 @@ def _join(key: Tensor, r: int, sources: Tensor, joined: Tensor, most: tuple[int,
     `most` says how many there can be of either in any sentence: shapes that depend on the companions in a batch would
     let them decide between two that are equally similar.
     """
-    own = _own(sources)
+    own = own_places(sources)
     if r == 0 or most[0] == 0:
         return own
     here, there = _positions(sources, most[0]), _positions(joined, most[1])
@@ -222,14 +222,14 @@ def _join(key: Tensor, r: int, sources: Tensor, joined: Tensor, most: tuple[int,
 
 
 def _merged(target: Tensor, real: Tensor, sizes: Tensor) -> Reduction:
-    return pack(target, real & (target == _own(real)), real, sizes)
+    return pack(target, real & (target == own_places(real)), real, sizes)
 
 
 @torch.no_grad()
 def pack(target: Tensor, stays: Tensor, real: Tensor, sizes: Tensor) -> Reduction:
     """Only what `stays` (B, S) keeps a place, without gaps; each token goes with the one at `target` (B, S)."""
     if torch.equal(stays, real):
-        return Reduction(_own(real).masked_fill(~real, -1), real.to(sizes.dtype), sizes, real, unchanged=True)
+        return Reduction(own_places(real).masked_fill(~real, -1), real.to(sizes.dtype), sizes, real, unchanged=True)
     left = stays.sum(1, keepdim=True)
     places = int(left.max())
     source = (stays.cumsum(1) - 1).gather(1, target).masked_fill(~(real & stays.gather(1, target)), -1)
@@ -239,7 +239,8 @@ def pack(target: Tensor, stays: Tensor, real: Tensor, sizes: Tensor) -> Reductio
     return Reduction(source, share, total[:, :places], torch.arange(places, device=real.device) < left)
 
 
-def _own(tokens: Tensor) -> Tensor:
+def own_places(tokens: Tensor) -> Tensor:
+    """Each token's own place."""
     return torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)  # (B, S)
 
 

@@ -42,6 +42,15 @@ class Tokens:
         """log size, which makes one token count as several; nothing while each counts as one."""
         return None if bool((self.sizes == self.real).all()) else size_bias(self.sizes, self.real)  # (B, 1, 1, S)
 
+    @property
+    def known(self) -> dict[str, Tensor]:
+        """What whoever merges or prunes must respect."""
+        return {"real": self.real, "protected": self.protected, "sizes": self.sizes}
+
+    def received(self, weights: Tensor) -> Tensor:
+        """The attention (B, S) that each token gets, 1 being an even share: so that sentences of any length compare."""
+        return importance(weights, self.real, self.sizes) * self.sizes.sum(1, keepdim=True)
+
     def after(self, step: Reduction) -> "Tokens":
         return Tokens(step.merge(self.states), step.real, step.any(self.protected), step.sizes, self.first)
 
@@ -61,6 +70,10 @@ class Plan(nn.Module):
         """What training adds to the loss of a target token."""
         return 0.0
 
+    def operations(self, layer: int, count: Tensor, size: int) -> Tensor | float:
+        """Of the matrix products that find out where so many tokens (B,) with keys of this size go."""
+        return 0.0
+
     def hard(self) -> "Plan":
         """The same with nothing left to learn: tokens are there or not."""
         return self
@@ -76,15 +89,21 @@ class Merging(Plan):
     def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
         if self.seed is not None:
             key = (_drawn(key, self.seed, layer) - 0.5).expand_as(key)
-        known = {"real": tokens.real, "protected": tokens.protected, "sizes": tokens.sizes}
-        return self.match(key, self.r[layer], **known)
+        return self.match(key, self.r[layer], **tokens.known)
+
+    def operations(self, layer: int, count: Tensor, size: int) -> Tensor | float:
+        half = count.div(2, rounding_mode="floor")
+        return 2 * size * half * (count - half) if self.r[layer] and self.match is bipartite else 0.0
 
     def extra_repr(self) -> str:
         return f"r={list(self.r)}, match={self.match.__name__!r}"
 
 
 class Pruning(Plan):
-    """In each layer the tokens go that get less attention than its threshold (LTP): not merely hidden, but removed."""
+    """In each layer the tokens go that get less attention than its threshold (LTP): not merely hidden, but removed.
+
+    The paper's thresholds are shares of all attention. Here 1 is an even share, so that one serves short and long.
+    """
 
     def __init__(self, thresholds: Sequence[float]) -> None:
         super().__init__()
@@ -95,9 +114,8 @@ class Pruning(Plan):
         return float(self.thresholds[layer]) > 0  # nothing is below 0
 
     def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
-        scores = tokens.sizes if weights is None else importance(weights, tokens.real)
-        known = {"real": tokens.real, "protected": tokens.protected, "sizes": tokens.sizes}
-        return prune_below(scores, self.thresholds[layer], **known)
+        scores = tokens.sizes if weights is None else tokens.received(weights)
+        return prune_below(scores, self.thresholds[layer], **tokens.known)
 
     def extra_repr(self) -> str:
         return f"thresholds=[{', '.join(f'{each:.4g}' for each in self.thresholds.tolist())}]"
@@ -120,9 +138,8 @@ class SoftPruning(Pruning):
 
     def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
         assert weights is not None
-        scores = importance(weights, tokens.real)
-        known = {"real": tokens.real, "protected": tokens.protected, "sizes": tokens.sizes}
-        return prune_softly(scores, self.thresholds[layer], self.temperature, **known)
+        scores = tokens.received(weights)
+        return prune_softly(scores, self.thresholds[layer], self.temperature, **tokens.known)
 
     def cost(self, reductions: Sequence[Reduction]) -> Tensor:
         """λ times the share of the tokens that is kept, averaged over the layers."""
@@ -147,10 +164,9 @@ class TopPruning(Plan):
         if self.seed is not None:
             scores = _drawn(key, self.seed, layer)[:, 0].expand_as(tokens.sizes)
         else:
-            scores = tokens.sizes if weights is None else importance(weights, tokens.real)
+            scores = tokens.sizes if weights is None else tokens.received(weights)
         top = (tokens.first * self.shares[layer]).round().long().clamp(min=1)  # (B,)
-        known = {"real": tokens.real, "protected": tokens.protected, "sizes": tokens.sizes}
-        return prune_to(scores, top, **known)
+        return prune_to(scores, top, **tokens.known)
 
     def extra_repr(self) -> str:
         return f"shares={list(self.shares)}"
@@ -259,17 +275,18 @@ def counts(first: Tensor, reductions: Sequence[Reduction]) -> list[Tensor]:
     return [first, *(reduction.real.sum(1) for reduction in reductions)]
 
 
-def operations(layers: Sequence[EncoderLayer], counts: Sequence[Tensor]) -> list[float]:
+def operations(layers: Sequence[EncoderLayer], counts: Sequence[Tensor], plan: Plan | None = None) -> list[float]:
     """Multiplications and additions of each layer's matrix products, by the tokens (B,) before it and after it.
 
-    All n tokens are projected and look at each other, then what is left of them goes through the feed-forward; an
-    addition for each multiplication, none for padding.
+    All n tokens are projected and look at each other, the plan looks for what is alike, then what is left goes through
+    the feed-forward; an addition for each multiplication, none for padding.
     """
     found = []
-    for layer, before, after in zip(layers, counts[:-1], counts[1:], strict=True):
+    for i, (layer, before, after) in enumerate(zip(layers, counts[:-1], counts[1:], strict=True)):
         attention, forward, n = layer.self_attention, layer.feed_forward, before.double()
         projections = (attention.query, attention.key, attention.value, attention.output)
         looking = 2 * sum(each.weight.numel() for each in projections) * n + 4 * attention.output.in_features * n**2
+        looking += 0.0 if plan is None else plan.operations(i, n, attention.size)
         thinking = 2 * (forward.expand.weight.numel() + forward.contract.weight.numel()) * after
         found.append(float((looking + thinking).sum()))
     return found

@@ -1,8 +1,10 @@
 """Labelled pictures: embedded digits, IDX files, folders of files by class; split in a fixed way, checked when read.
 
 Digits: of each class a tenth is val and a fifth test. IDX: the last twelfth of train is val, t10k is test. Folders:
-`train/CLASS/…`, `val/…` and `test/…`; of what is missing, a tenth of train. Parts are split off in the order of a hash
-of the picture's own pixels, so that neither the order of the files nor a copy lets a test picture into training.
+`train/CLASS/…`, `val/…` and `test/…`; of what is missing, a tenth of train. What is split off digits and folders goes
+by a hash of the picture's own pixels, so that neither the order of the files nor a copy, whatever its label, lets a
+test picture into training. IDX files and folders of one's own are taken at their word. A head of any part
+(`data.limit`) is a fair sample: IDX files and digits come mixed, and folders, which come by class, are mixed here.
 """
 
 import hashlib
@@ -79,18 +81,32 @@ def pictures(name: str, pixels: Tensor, labels: Tensor) -> Pictures:
 def split(pixels: Tensor, labels: Tensor, shares: dict[str, float]) -> dict[str, Tensor]:
     """The numbers of the pictures of each part and of `train`, the rest: of every class the same share.
 
-    Their order is that of a hash of their pixels. Equal pictures stay in one part.
+    A hash of its pixels says where a picture goes. Equal ones go together; where labels differ, the first one decides.
     """
-    keys = [hashlib.blake2b(each.numpy().tobytes(), digest_size=16).digest() for each in pixels]
+    keys, by_label = _hashes(pixels), dict[int, set[bytes]]()
+    for key, label in zip(keys, labels.tolist(), strict=True):
+        by_label.setdefault(label, set()).add(key)
+    chosen: dict[bytes, str] = {}
+    for _, own in sorted(by_label.items()):
+        for place, key in enumerate(sorted(own)):
+            chosen.setdefault(key, _part((place + 0.5) / len(own), shares))
     parts: dict[str, list[int]] = {name: [] for name in (*shares, "train")}
-    for label in sorted(set(labels.tolist())):
-        numbers = sorted((labels == label).nonzero()[:, 0].tolist(), key=lambda number: keys[number])
-        place: dict[bytes, int] = {}
-        for number in numbers:
-            place.setdefault(keys[number], len(place))
-        for number in numbers:
-            parts[_part((place[keys[number]] + 0.5) / len(place), shares)].append(number)
-    return {name: torch.tensor(sorted(numbers), dtype=torch.long) for name, numbers in parts.items()}
+    for number, key in enumerate(keys):
+        parts[chosen[key]].append(number)
+    return {name: torch.tensor(numbers, dtype=torch.long) for name, numbers in parts.items()}
+
+
+def _hashes(pixels: Tensor) -> list[bytes]:
+    return [hashlib.blake2b(each.numpy().tobytes(), digest_size=16).digest() for each in pixels]
+
+
+def _mixed(pixels: Tensor) -> list[int]:
+    """The numbers of the pictures in an order that tells nothing of their classes.
+
+    It goes by the far end of their hash. By the near end, which decides the part, a part would begin with the pictures
+    next to its cut, and each class has a cut of its own: those of the class with the lowest would all come first.
+    """
+    return [number for _, number in sorted((key[::-1], number) for number, key in enumerate(_hashes(pixels)))]
 
 
 def _part(place: float, shares: dict[str, float]) -> str:
@@ -176,7 +192,8 @@ def _folders(folder: Path, config: DataConfig) -> Album:
             found = files.paths_in(folder / part, classes)
             pixels = files.read_pictures([path for path, _ in found], channels, size)
             size = (pixels.shape[2], pixels.shape[3])
-            read[part] = pixels, torch.tensor([label for _, label in found])
+            order = _mixed(pixels)
+            read[part] = pixels[order], torch.tensor([found[number][1] for number in order])
     pixels, labels = read["train"]
     missing = {part: FOLDER_SHARE for part in ("val", "test") if part not in read}
     for part, numbers in split(pixels, labels, missing).items():

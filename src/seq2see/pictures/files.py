@@ -14,12 +14,16 @@ from seq2see.errors import InputError
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 MOST_PIXELS = 64_000_000  # a file of a few bytes can unfold to more than the memory holds
 MODES = {1: "L", 3: "RGB"}
+WIDENED = ("PNG", "PPM")  # have no more than 16 bits, which come as 32; a PNG's from older Pillows alone
 
 Size = tuple[int, int]  # height, width
 
 
 def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
-    """A file as bytes (C, H, W): upright as its camera was held, in grey or colour, scaled if a size is given."""
+    """A file as bytes (C, H, W): upright as its camera was held, in grey or colour, scaled if a size is given.
+
+    Of 16 bits the upper 8 count, and what is transparent is white.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -27,7 +31,8 @@ def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
                 width, height = opened.size
                 if width * height > MOST_PIXELS:
                     raise InputError(f"{path}: {width} × {height} pixels; at most {MOST_PIXELS:,} are read")
-                upright = ImageOps.exif_transpose(opened).convert(MODES[channels])
+                sixteen = opened.mode.startswith("I;16") or (opened.mode == "I" and opened.format in WIDENED)
+                upright = _in_bytes(ImageOps.exif_transpose(opened), sixteen, path).convert(MODES[channels])
     except UnidentifiedImageError:
         raise InputError(f"{path}: not a picture, or of a kind that Pillow cannot read") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -42,6 +47,17 @@ def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
         upright = upright.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.array(upright, dtype=np.uint8))
     return (pixels[..., None] if channels == 1 else pixels).permute(2, 0, 1).contiguous()  # (C, H, W)
+
+
+def _in_bytes(picture: Image.Image, sixteen: bool, path: Path) -> Image.Image:
+    """Without what Pillow, asked to convert, clips or drops and does not say so: numbers above 255, transparency."""
+    if sixteen:
+        return Image.fromarray((np.array(picture) >> 8).astype(np.uint8))
+    if picture.mode in ("I", "F"):
+        raise InputError(f"{path}: pixels of unknown range (Pillow's mode {picture.mode}); save it with 8 or 16 bits")
+    if picture.has_transparency_data:
+        return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
+    return picture
 
 
 def classes_in(folder: Path) -> list[str]:

@@ -15,7 +15,7 @@ from seq2see.config import AugmentConfig
 from seq2see.errors import InputError
 from seq2see.files import write_text
 from seq2see.pictures.albums import Album, Pictures
-from seq2see.text.vocab import SPECIALS, Vocab
+from seq2see.text.vocab import PAD, SPECIALS, Vocab
 
 FILE = "pictures.json"
 DRAWS = 5  # numbers for each picture: two of the shift, the flip, two of the cut
@@ -71,6 +71,11 @@ class Format:
         """Bytes (B, C, H, W) → floats, of the training set's mean 0 and standard deviation 1."""
         mean, std = (torch.tensor(each, dtype=torch.float32)[:, None, None] for each in (self.mean, self.std))
         return (pixels.float() / 255 - mean) / std
+
+    def batch(self, pixels: Tensor) -> Batch:
+        """Bytes (B, C, H, W) that a model is to tell the classes of."""
+        nothing = torch.full((len(pixels), 1), PAD)
+        return Batch(self.normal(pixels), nothing, nothing, list(range(len(pixels))))
 
 
 class Shown(Sequence[IdPair]):

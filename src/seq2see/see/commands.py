@@ -112,12 +112,14 @@ def see_merging(
     what: What,
     out: Out,
     merge: Merge = None,
-    neighbours: Annotated[bool, typer.Option("--neighbours", help="Only words side by side.")] = False,
+    neighbours: Annotated[bool, typer.Option("--neighbours", help="With --merge: only words side by side.")] = False,
 ) -> None:
     """Which words, or patches of a picture, each layer merges; by default as the model was trained to."""
     from seq2see.see import figures, reducing
 
     figures.check(out)
+    if neighbours and merge is None:
+        raise InputError("--neighbours says which words --merge may merge; give both")
     shown = reducing.subject(model, what)
     match = "neighbours" if neighbours else "bipartite"
     ours = shown.model if merge is None else shown.model.with_merging(merge, match=match)
@@ -131,7 +133,9 @@ def see_pruning(
     model: Model,
     what: What,
     out: Out,
-    threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Prune what gets less attention.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Prune what gets less than this part of an even share.")
+    ] = None,
     keep: Annotated[float | None, typer.Option(min=0, max=1, help="Or keep this share: what gets the most.")] = None,
 ) -> None:
     """Which words, or patches of a picture, each layer prunes; by default as the model was trained to."""

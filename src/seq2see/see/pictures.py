@@ -68,7 +68,7 @@ def _panel(axes: Axes, pixels: Tensor, seen: Tensor | None, title: str) -> None:
         axes.imshow(shown.numpy(), **place)
     else:
         axes.imshow((DIMMED * shown).numpy(), **place)
-        share = (seen / seen.max()).clamp(0, 1)
+        share = seen / seen.max().clamp(min=torch.finfo(seen.dtype).tiny)  # all are 0 where no patch is left
         axes.imshow(seen.numpy(), cmap=HEAT, vmin=0.0, alpha=(0.75 * share).numpy(), **place)
         title += f"\nat most {float(seen.max()):.0%} on a patch"
     axes.set_title(title, fontsize=6, pad=2)

@@ -20,7 +20,6 @@ from seq2see.errors import InputError
 from seq2see.layers.reducing import Reducible, counts, operations
 from seq2see.layers.trace import Trace
 from seq2see.see.figures import GREY
-from seq2see.text.vocab import PAD
 from seq2see.translator import opened, recipe_of
 from seq2see.vision import PictureModel, load_pictures
 
@@ -96,10 +95,9 @@ def subject(directory: Path, what: str) -> Subject:
 def _picture(found: PictureModel, path: str) -> Subject:
     pixels, (rows, columns) = found.read(path), found.model.grid
     names = [f"{row + 1}/{column + 1}" for row in range(rows) for column in range(columns)]
-    nothing = torch.full((1, 1), PAD)
     return Subject(
         found.model,
-        Batch(found.format.normal(pixels[None]), nothing, nothing, [0]),
+        found.format.batch(pixels[None]),
         Path(path).name,
         names if found.model.class_embedding is None else ["class", *names],
         pixels,
@@ -109,16 +107,16 @@ def _picture(found: PictureModel, path: str) -> Subject:
 
 @torch.inference_mode()
 def follow(model: Reducible, batch: Batch) -> Journey:
-    """The way of one text or picture through a model that merges or prunes."""
+    """The way of one text or picture through a model that merges or prunes, soft thresholds taken hard."""
     if model.plan is None:
         raise InputError("this model was trained neither to merge nor to prune; say how much it is to")
-    trace = Trace(weights=False)
+    model, trace = model.with_plan(model.plan.hard()), Trace(weights=False)
     model.eval()(batch, trace)
     steps = trace.reductions
     tokens = torch.tensor([steps[0].source.shape[1]])
     return Journey(
         [step.source[0].tolist() for step in steps],
-        operations(model.encoder, counts(tokens, steps)),
+        operations(model.encoder, counts(tokens, steps), model.plan),
         operations(model.encoder, [tokens] * (len(steps) + 1)),
     )
 
