@@ -37,6 +37,7 @@ RECIPES = {  # the baseline first, then in the order of their years
 }
 COLOURS = ("#d55e00", "#999999", "#56b4e9", "#0072b2", "#009e73", "#cc79a7")
 TEST = "test_2016_flickr"
+FEWEST = 20  # sentences of a length, for a BLEU of their own
 SENTENCE = "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."  # the first of the test set
 REFERENCE = "A man in an orange hat starring at something."
 
@@ -96,7 +97,7 @@ def compared(runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
     return {
         "verdicts": {system.name: system.verdict for system in found.systems},
         "p": {system.name: system.bleu.p_bootstrap for system in found.systems},
-        "by_length": [asdict(bucket) for bucket in found.by_length],
+        "by_length": [asdict(bucket) for bucket in found.by_length if bucket.sentences >= FEWEST],
     }
 
 
