@@ -208,7 +208,7 @@ def _tokens(batch: Batch, trace: Trace) -> Tensor:
 
 
 def what_pays(rows: Sequence[Row], tolerance: float) -> Row | None:
-    """The fastest row that is about as good as the first, the untouched model, if it is faster for certain."""
+    """The fastest row that is about as good as the first, the untouched model, if it is clearly faster."""
     allowed = [row for row in rows if row.quality >= rows[0].quality - tolerance and "random" not in row.kind]
     best = max(allowed, key=lambda row: row.per_second)
     return best if best.per_second >= FASTER * rows[0].per_second else None
