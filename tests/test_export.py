@@ -26,7 +26,13 @@ from seq2see.text.vocab import BEGIN, END, PAD, Vocab
 from seq2see.training.checkpoint import weights
 from seq2see.translator import Translator, load
 
-KINDS = {"unigram": ["all", "target", "none"], "bpe": ["all"], "words": ["target", "none"], "two": ["target", "none"]}
+KINDS = {
+    "unigram": ["all", "target", "none"],
+    "bpe": ["all"],
+    "char": ["all"],
+    "words": ["target", "none"],
+    "two": ["target", "none"],
+}
 CPU = torch.device("cpu")
 
 
@@ -55,7 +61,7 @@ def untrained(recipe: Recipe, pair: Tokenizers, *, orderly: bool = False) -> Tra
 
 
 def small(toy: Any, kind: str, *overrides: str) -> Recipe:
-    tokenizer = {"words": ["tokenizer.kind=words"], "bpe": ["tokenizer.kind=bpe"], "two": ["tokenizer.joint=false"]}
+    tokenizer = {of: [f"tokenizer.kind={of}"] for of in ("words", "bpe", "char")} | {"two": ["tokenizer.joint=false"]}
     sizes = ["tokenizer.size=40", "data.max_length=20", "model.width=12", "model.heads=3", "model.feed_forward=20"]
     return toy.recipe(*sizes, *tokenizer.get(kind, []), *overrides)
 

@@ -72,8 +72,8 @@ class DataConfig(Section):
 class TokenizerConfig(Section):
     """How text becomes ids."""
 
-    kind: Literal["unigram", "bpe", "words"] = "unigram"
-    size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None  # by default 8000 subwords, or all frequent words
+    kind: Literal["unigram", "bpe", "char", "words"] = "unigram"
+    size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None  # by default 8000 subwords, else all there are
     joint: bool = True  # one vocabulary for both languages (subwords only)
     min_frequency: Count = 2  # of words; a rarer one is <unk>
     sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0  # share of training sentences cut anew each epoch

@@ -33,9 +33,13 @@ real = pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not under S
 
 unigram = Subwords.train(TEXTS, "unigram", 90)
 bpe = Subwords.train(TEXTS, "bpe", 90)
+char = Subwords.train(TEXTS, "char", 90)
 german = Words.train([source for source, _ in PAIRS], "de", 1, None)
 english = Words.train([target for _, target in PAIRS], "en", 1, None)
-every = pytest.mark.parametrize("tokenizer", [unigram, bpe, german, english], ids=["unigram", "bpe", "de", "en"])
+subwords = pytest.mark.parametrize("tokenizer", [unigram, bpe, char], ids=["unigram", "bpe", "char"])
+every = pytest.mark.parametrize(
+    "tokenizer", [unigram, bpe, char, german, english], ids=["unigram", "bpe", "char", "de", "en"]
+)
 any_text = st.text(max_size=30) | st.lists(st.sampled_from([*TEXTS, *SPECIALS, "▁", " "])).map("".join)
 
 
@@ -64,7 +68,7 @@ def test_specials(tokenizer: Tokenizer) -> None:
     tokenizer.encode("\ud83d")  # half an emoji, as JSON can carry it
 
 
-@pytest.mark.parametrize("tokenizer", [unigram, bpe], ids=["unigram", "bpe"])
+@subwords
 @given(text=st.text(st.sampled_from(LETTERS), max_size=40))
 def test_subwords_give_the_text_back(tokenizer: Subwords, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
@@ -74,7 +78,7 @@ def test_subwords_see_looks_not_code_points() -> None:
     assert unigram.encode("Ma\u0308nner\u00a0 im\tPark") == unigram.encode("Männer im Park")
 
 
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])
 def test_subword_training_is_deterministic(kind: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
         Subwords.train(TEXTS * 3, kind, 100).save(tmp_path / name)
@@ -83,6 +87,13 @@ def test_subword_training_is_deterministic(kind: str, tmp_path: Path) -> None:
 
 def test_a_small_corpus_gives_fewer_unigram_pieces() -> None:
     assert 40 < len(Subwords.train(TEXTS, "unigram", 8000)) < 1000
+
+
+def test_characters_are_one_each_and_the_rarest_go_first() -> None:
+    assert char.pieces("Ein Hut") == ["▁", *"Ein", "▁", *"Hut"]
+    assert {*LETTERS} - {" "} <= {char.piece(id) for id in range(len(char))}
+    few = Subwords.train(TEXTS, "char", 9)
+    assert len(few) == 9 and few.decode(few.encode("eß")) == "e<unk>"
 
 
 @pytest.mark.parametrize(

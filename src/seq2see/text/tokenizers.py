@@ -1,4 +1,4 @@
-"""Text ↔ ids behind one protocol: words by spaCy's rules, or subwords by SentencePiece (Kudo 2018)."""
+"""Text ↔ ids behind one protocol: words by spaCy's rules, or subwords or characters by SentencePiece (Kudo 2018)."""
 
 import hashlib
 import io
@@ -88,7 +88,7 @@ class Words:
 
 
 class Subwords:
-    """SentencePiece: a unigram language model of pieces, or byte-pair encoding."""
+    """SentencePiece: a unigram language model of pieces, byte-pair encoding, or one character each."""
 
     def __init__(self, model: bytes) -> None:
         import sentencepiece
@@ -114,7 +114,7 @@ class Subwords:
                 model_writer=model,
                 model_type=kind,
                 vocab_size=size,
-                hard_vocab_limit=kind == "bpe",  # unigram: a small corpus just gives fewer pieces
+                hard_vocab_limit=kind == "bpe",  # the others: a small corpus just gives fewer pieces
                 **specials,
                 # Each character of the training text is a piece; one that never occurred there is <unk>. Byte
                 # fallback would spell it in 256 pieces whose embeddings no training sentence ever touches.
@@ -158,7 +158,7 @@ class Subwords:
     def _n_best(self, text: str) -> Cuts:
         try:
             cuts = self._model.nbest_encode(_tidy(text), nbest_size=N_BEST, out_type=int)
-        except (NotImplementedError, RuntimeError):  # byte-pair encoding knows one cut only
+        except (NotImplementedError, RuntimeError):  # byte-pair encoding and characters know one cut only
             cuts = []
         cuts = cuts or [self.encode(text)]
         scores = [SHARPNESS * sum(self._scores[id] for id in cut) for cut in cuts]
