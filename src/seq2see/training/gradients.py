@@ -1,5 +1,6 @@
 """The gradient of one update, computed by several workers at once: they meet once an update, not at every product."""
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,9 +30,10 @@ class Gradients:
     """Fills the gradients of a model's weights; the same for the same key and number of workers, bit for bit."""
 
     def __init__(self, model: nn.Module, config: TrainConfig, workers: int, collate: Collate = collate) -> None:
-        self.model, self.config, self.workers, self.collate = model, config, workers, collate
+        self.config, self.workers, self.collate = config, workers, collate
         self.weights = [weight for weight in model.parameters() if weight.requires_grad]
         self.device = self.weights[0].device
+        self.replicas = [_replica(model) for _ in range(workers)]
 
     def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
         """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
@@ -40,27 +42,28 @@ class Gradients:
         ]
         tokens = sum(batch.target_tokens for share in shares for batch in share)  # </s> counts
 
-        def work(worker: int) -> tuple[float, list[Tensor]]:
-            return self._share(shares[worker], tokens, f"{key}/{worker}")
+        def work(worker: int) -> float:
+            return self._share(self.replicas[worker], shares[worker], tokens, f"{key}/{worker}")
 
-        loss, gradients = 0.0, list[Tensor]()
-        for some_loss, some_gradients in share_out(work, range(self.workers), self.workers):
-            loss, gradients = loss + some_loss, _sum(gradients, some_gradients)
-        for weight, gradient in zip(self.weights, gradients, strict=True):
+        loss = sum(share_out(work, range(self.workers), self.workers))
+        gradients = [_taken(replica) for replica, share in zip(self.replicas, shares, strict=True) if share]
+        for others in gradients[1:]:
+            torch._foreach_add_(gradients[0], others)
+        for weight, gradient in zip(self.weights, gradients[0], strict=True):
             weight.grad = gradient
         return Update(loss, tokens)
 
-    def _share(self, batches: Sequence[Batch], tokens: int, key: str) -> tuple[float, list[Tensor]]:
+    def _share(self, model: nn.Module, batches: Sequence[Batch], tokens: int, key: str) -> float:
         seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
         if self.device.type != "cpu":
             torch.manual_seed(seed)
-        total, gradients = 0.0, list[Tensor]()
+        total = 0.0
         with seeded(seed):
             for batch in batches:
-                loss = loss_of(self.model, batch.to(self.device), self.config)
-                gradients = _sum(gradients, torch.autograd.grad(loss / tokens, self.weights))
+                loss = loss_of(model, batch.to(self.device), self.config)
+                (loss / tokens).backward()  # type: ignore[no-untyped-call]
                 total += loss.item()
-        return total, gradients
+        return total
 
 
 def loss_of(model: nn.Module, batch: Batch, config: TrainConfig) -> Tensor:
@@ -93,8 +96,15 @@ def _shares(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], workers: 
     return shares
 
 
-def _sum(left: Sequence[Tensor], right: Sequence[Tensor]) -> list[Tensor]:
-    """Add `right` to `left`, in place; nothing counts as zero."""
-    if left and right:
-        torch._foreach_add_(list(left), list(right))
-    return list(left or right)
+def _replica(model: nn.Module) -> nn.Module:
+    """The same weights, not copied, with gradients of their own: so each worker adds up its own in place."""
+    shared = {id(weight): nn.Parameter(weight.detach(), weight.requires_grad) for weight in model.parameters()}
+    return copy.deepcopy(model, shared).train()
+
+
+def _taken(replica: nn.Module) -> list[Tensor]:
+    """The gradients of a replica, which has none then."""
+    weights = [weight for weight in replica.parameters() if weight.requires_grad]
+    found = [weight.grad for weight in weights]
+    replica.zero_grad(set_to_none=True)
+    return [torch.zeros_like(w) if grad is None else grad for w, grad in zip(weights, found, strict=True)]

@@ -12,26 +12,24 @@ from seq2see.text.vocab import PAD
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """−Σ_v q(v) log p(v) per row, where q is `confidence` on the target and `share` on every other class but pad.
 
-    Both published forms are of this kind. As q sums to one, the loss is
-    logsumexp(z) − Σ_v q(v) z_v and its gradient softmax(z) − q: one pass each way.
+    Both published forms are of this kind. As q sums to one, the gradient is p − q.
     """
 
     @staticmethod
     def forward(
         context: Any, logits: Tensor, target: Tensor, confidence: float, share: float, pad_share: float
     ) -> Tensor:
-        normaliser = logits.logsumexp(-1)  # (N,)
-        context.save_for_backward(logits, target, normaliser)
+        log_p = logits.log_softmax(-1)  # (N, V)
+        context.save_for_backward(log_p, target)
         context.weights = (confidence, share, pad_share)
-        at_target = logits.gather(-1, target[:, None])[:, 0]
-        smoothed = share * (logits.sum(-1) - at_target - logits[:, PAD]) + pad_share * logits[:, PAD]
-        return normaliser - confidence * at_target - smoothed
+        at_target, at_pad = log_p.gather(-1, target[:, None])[:, 0], log_p[:, PAD]
+        return -confidence * at_target - share * (log_p.sum(-1) - at_target - at_pad) - pad_share * at_pad
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        logits, target, normaliser = context.saved_tensors
+        log_p, target = context.saved_tensors
         confidence, share, pad_share = context.weights
-        gradient = (logits - normaliser[:, None]).exp_().sub_(share)  # (N, V)
+        gradient = log_p.exp().sub_(share)  # (N, V)
         gradient[:, PAD] += share - pad_share
         at_target = gradient.new_full((len(target), 1), share - confidence)
         gradient.scatter_add_(-1, target[:, None], at_target)
