@@ -99,12 +99,16 @@ def _shares(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], workers: 
 def _replica(model: nn.Module) -> nn.Module:
     """The same weights, not copied, with gradients of their own: so each worker adds up its own in place."""
     shared = {id(weight): nn.Parameter(weight.detach(), weight.requires_grad) for weight in model.parameters()}
-    return copy.deepcopy(model, shared).train()
+    replica = copy.deepcopy(model, shared).train()
+    for part in replica.modules():
+        if isinstance(part, nn.Embedding):
+            part.sparse = True  # a batch knows few of its rows; zeros for all the others are not written each time
+    return replica
 
 
 def _taken(replica: nn.Module) -> list[Tensor]:
     """The gradients of a replica, which has none then."""
     weights = [weight for weight in replica.parameters() if weight.requires_grad]
-    found = [weight.grad for weight in weights]
+    found = [torch.zeros_like(weight) if weight.grad is None else weight.grad.to_dense() for weight in weights]
     replica.zero_grad(set_to_none=True)
-    return [torch.zeros_like(w) if grad is None else grad for w, grad in zip(weights, found, strict=True)]
+    return found
