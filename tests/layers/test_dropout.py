@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from seq2see.layers.dropout import Dropout, drop, seeded
+from seq2see.layers.dropout import Dropout, drop, drop_relu, seeded
 
 
 @pytest.mark.parametrize("p", [0.001, 0.1, 0.3, 0.9])
@@ -32,6 +32,18 @@ def test_the_gradient_passes_where_the_number_did() -> None:
     dropped.sum().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad * x, dropped)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_dropped_relu_is_relu_then_dropout_forward_and_back(p: float) -> None:
+    x = torch.randn(9, 31, dtype=torch.float64, requires_grad=True)
+    found = []
+    for function in (drop_relu, lambda x, p: drop(x.relu(), p)):
+        with seeded(4):
+            out = function(x, p)
+        found.append([out, *torch.autograd.grad((out**2).sum(), x)])
+    assert (found[0][0] == 0).any() and (found[0][0] > 0).any()
+    torch.testing.assert_close(*found)
 
 
 def test_the_seed_decides() -> None:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2see.layers.attention import KeysValues, Maybe, MultiHeadAttention
-from seq2see.layers.dropout import Dropout
+from seq2see.layers.dropout import Dropout, check_share, drop_relu
 from seq2see.layers.shapes import check_sequence, common_width
 from seq2see.layers.trace import Trace, keep, wanted
 
@@ -15,11 +15,11 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.expand = nn.Linear(width, inner)
-        self.dropout = Dropout(dropout)
+        self.dropout = check_share(dropout)
         self.contract = nn.Linear(inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.contract(self.dropout(self.expand(x).relu()))  # type: ignore[no-any-return]
+        return self.contract(drop_relu(self.expand(x), self.dropout if self.training else 0.0))  # type: ignore[no-any-return]
 
 
 class Residual(nn.Module):

@@ -202,7 +202,7 @@ def _residuals_from_torch(theirs: TorchLayer, residuals: Sequence[Residual]) -> 
 
 def _rest_to_torch(feed_forward: FeedForward, residuals: Sequence[Residual], theirs: TorchLayer) -> None:
     theirs.linear1, theirs.linear2 = _copied(feed_forward.expand), _copied(feed_forward.contract)
-    theirs.dropout.p = feed_forward.dropout.p
+    theirs.dropout.p = feed_forward.dropout
     for number, residual in enumerate(residuals, start=1):
         setattr(theirs, f"norm{number}", _copied(residual.norm))
         getattr(theirs, f"dropout{number}").p = residual.dropout.p
