@@ -1,9 +1,10 @@
 """Recurrent, convolutional and attentional models on Multi30k: the same data, the same minutes, the same axes.
 
-    python benchmarks/architectures.py --runs runs/architectures --minutes 25 --epochs 2
+    python benchmarks/architectures.py --runs runs/architectures --minutes 25 --epochs 2 --seeds 2 3
 
-Trains every recipe below twice, once for the same wall-clock and once for the same epochs. A run that is there already
-is taken as it is, a broken one goes on, and `--only` trains some of them and stops, for a core each. Then all translate
+Trains every recipe below twice, once for the same wall-clock and once for the same epochs; and the two in front with
+further seeds for the same wall-clock, since one seed does not tell them apart. A run that is there already is taken as
+it is, a broken one goes on, and `--only` trains some of them and stops, for a core each. Then all translate
 test_2016_flickr, and `results/architectures.json` and the figures of docs/before.md are made of what they wrote.
 """
 
@@ -35,6 +36,7 @@ RECIPES = {  # the baseline first, then in the order of their years
     "LSTM with attention": "multi30k-lstm-attention",
     "convolutional": "multi30k-conv",
 }
+FRONT = ("Transformer", "convolutional")  # the two that further seeds are for
 COLOURS = ("#d55e00", "#999999", "#56b4e9", "#0072b2", "#009e73", "#cc79a7")
 TEST = "test_2016_flickr"
 FEWEST = 20  # sentences of a length, for a BLEU of their own
@@ -42,12 +44,12 @@ SENTENCE = "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."  # the f
 REFERENCE = "A man in an orange hat starring at something."
 
 
-def train(runs: Path, budget: str, value: float, name: str) -> Path:
-    """The run of a recipe within a budget: `minutes` or `epochs`."""
+def train(runs: Path, budget: str, value: float, name: str, seed: int | None = None) -> Path:
+    """The run of a recipe within a budget, `minutes` or `epochs`, with its own seed or another."""
     table = Recipe.load(RECIPES[name]).model_dump(exclude_unset=True)
     table["train"].pop("minutes")
-    table["train"] |= {budget: value}
-    folder = runs / f"{budget}-{value:g}" / RECIPES[name]
+    table["train"] |= {budget: value} | ({} if seed is None else {"seed": seed})
+    folder = runs / f"{budget}-{value:g}" / (RECIPES[name] + ("" if seed is None else f"-seed-{seed}"))
     if not (folder / "scorecard.json").exists():
         seq2see.train(Recipe.model_validate(table), out=folder, resume=True)
     return folder
@@ -101,6 +103,19 @@ def compared(runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
     }
 
 
+def again(seed: int, runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
+    """The two in front with another seed: how they score, and whether the difference is more than chance."""
+    cards = {name: json.loads((run / "scorecard.json").read_text(encoding="utf-8")) for name, run in runs.items()}
+    found = compared(runs, test)
+    return {
+        "seed": seed,
+        "bleu": {name: {test: of["bleu"] for test, of in card["tests"].items()} for name, card in cards.items()},
+        "training": {name: card["training"] for name, card in cards.items()},
+        "verdicts": found["verdicts"],
+        "p": found["p"],
+    }
+
+
 def drawing(result: dict[str, Any]) -> Figure:
     """Curves over minutes, curves over epochs, and BLEU by the length of the source."""
     figure = Figure(figsize=(13, 4), layout="constrained")
@@ -143,6 +158,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
     parser.add_argument("--minutes", type=float, required=True, help="wall-clock of each run")
     parser.add_argument("--epochs", type=int, required=True, help="epochs of each run of the second kind")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], help=f"further seeds of {' and '.join(FRONT)}")
     parser.add_argument("--only", nargs="+", choices=RECIPES, help="train these and stop")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "architectures.json")
     given = parser.parse_args()
@@ -151,11 +167,16 @@ def main() -> None:
         budget: {name: train(given.runs, budget, value, name) for name in given.only or RECIPES}
         for budget, value in budgets.items()
     }
+    seeds = {
+        seed: {name: train(given.runs, "minutes", given.minutes, name, seed) for name in given.only or FRONT}
+        for seed in given.seeds
+    }
     if given.only:
         return
     test = corpora.load(Recipe.load("multi30k").data, None).tests[TEST]
     rows = {budget: [row(name, run) for name, run in of.items()] for budget, of in runs.items()}
     result = {"budgets": budgets, "rows": rows, **compared(runs["minutes"], test), "machine": evaluate.machine()}
+    result["seeds"] = [again(seed, of, test) for seed, of in seeds.items()]
     given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     figures.save(drawing(result), IMAGES / "architectures.png")
     looking = {name: load(runs["minutes"][name]) for name in ("LSTM with attention", "convolutional", "Transformer")}

@@ -45,7 +45,25 @@ def architectures(table: Table) -> str:
     machine = f"{first['machine']['processor']}, {first['machine']['threads']} thread(s) each"
     verdicts = ", ".join(f"{name}: {verdict}" for name, verdict in result["verdicts"].items() if verdict)
     note = f"One seed, beam 4; {machine}; {first['signature']}. Paired tests against the {first['name']}: {verdicts}."
-    return f"{table(head, *rows)}\n\n{note}\n\n{CURVES}\n\n{by_length(table, result)}\n\n{LOOKS}"
+    parts = [table(head, *rows), note, *further_seeds(table, result), CURVES, by_length(table, result), LOOKS]
+    return "\n\n".join(parts)
+
+
+def further_seeds(table: Table, result: Any) -> list[str]:
+    """The two kinds in front with every seed, the first one included."""
+    if not result["seeds"]:
+        return []
+    names, first = list(result["seeds"][0]["bleu"]), result["rows"]["minutes"]
+    own = {row["name"]: row["bleu"] for row in first}
+    seeds = [{"seed": first[0]["settings"]["train"]["seed"], "bleu": own, "p": result["p"]}, *result["seeds"]]
+    columns = [(test, name) for test in first[0]["bleu"] for name in names]
+    scores = [[row["bleu"][name][test] for test, name in columns] for row in seeds]
+    scores.append([statistics.mean(column) for column in zip(*scores, strict=True)])
+    begin = [*(f"{row['seed']}" for row in seeds), "mean"]
+    end = [*(f"{row['p'][names[1]]:.3f}" for row in seeds), ""]
+    rows = [(seed, *(f"{bleu:.2f}" for bleu in of), p) for seed, of, p in zip(begin, scores, end, strict=True)]
+    about = f"The two in front once more, with every seed; p is the paired bootstrap's on {columns[0][0]}:"
+    return [about, table(("seed", *(f"{name}: {test}" for test, name in columns), "p"), *rows)]
 
 
 def by_length(table: Table, result: Any) -> str:
