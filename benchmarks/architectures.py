@@ -168,7 +168,11 @@ def main() -> None:
         for budget, value in budgets.items()
     }
     seeds = {
-        seed: {name: train(given.runs, "minutes", given.minutes, name, seed) for name in given.only or FRONT}
+        seed: {
+            name: train(given.runs, "minutes", given.minutes, name, seed)
+            for name in FRONT
+            if name in (given.only or FRONT)
+        }
         for seed in given.seeds
     }
     if given.only:

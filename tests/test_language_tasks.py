@@ -407,6 +407,12 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits(
         own.train("masked" if task != "masked" else "language", "parts", steps=5, resume=True)
 
 
+def test_of_characters_a_blank_is_one_and_the_space_before_it_stays(runs: Runs) -> None:
+    model = runs.train("masked", "characters", "tokenizer.kind=char", "data.limit=60", steps=1)
+    ids = model.tokenizers.target.encode("Der e.")
+    assert model._blanked("Der <mask>.") == [*ids[:-2], MASK, ids[-1]]
+
+
 def test_which_language_is_learned_from_both(runs: Runs) -> None:
     settings = ("data.labels=language", "tokenizer.kind=unigram", "tokenizer.size=300")
     model = runs.train("classify", "which", *settings, steps=40)

@@ -118,8 +118,8 @@ class LanguageModel:
             if PLACEHOLDER not in piece:
                 ids.append(id)
                 continue
-            if ids and tokenizer.piece(ids[-1]) == "▁":  # the space before a subword belongs to it
-                ids.pop()
+            if ids and tokenizer.piece(ids[-1]) == "▁" and self.recipe.tokenizer.kind != "char":
+                ids.pop()  # the space before a subword belongs to it
             ids += [MASK] * piece.count(PLACEHOLDER)
         if MASK not in ids:
             raise InputError(f"{text!r} has no {BLANK} to fill")

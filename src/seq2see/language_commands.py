@@ -56,7 +56,8 @@ def fill(
 ) -> None:
     """Fill each <mask> of a text with a masked model (task = "masked"): "A man <mask> a guitar".
 
-    A blank is one token: a word, or with a subword tokenizer a piece of one. Several are filled independently.
+    A blank is one token: a word, or as the tokenizer cuts, a piece of one or a character. Several are filled
+    independently.
     """
     from seq2see.language import load_language
 

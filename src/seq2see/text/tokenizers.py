@@ -22,7 +22,7 @@ from seq2see.files import sha256, write_atomically, write_text
 from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN, Vocab
 from seq2see.text.words import detokenise, rules, whole
 
-DEFAULT_SIZE = 8000  # subwords
+DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # of characters, all
 TRAINING_PAIRS = 1_000_000  # more of them slow SentencePiece down and change its pieces little
 N_BEST, SHARPNESS = 16, 0.2  # subword regularisation: l and α of Kudo (2018), section 3.2
 CACHED_SENTENCES = 250_000  # n-best lists kept, at about a kilobyte each
@@ -116,8 +116,9 @@ class Subwords:
                 vocab_size=size,
                 hard_vocab_limit=kind == "bpe",  # the others: a small corpus just gives fewer pieces
                 **specials,
-                # Each character of the training text is a piece; one that never occurred there is <unk>. Byte
-                # fallback would spell it in 256 pieces whose embeddings no training sentence ever touches.
+                # Each character of the training text is a piece, but for "char" and a small size; one that never
+                # occurred there is <unk>. Byte fallback would spell it in 256 pieces whose embeddings no training
+                # sentence ever touches.
                 character_coverage=1.0,
                 byte_fallback=False,
                 normalization_rule_name="identity",  # NFKC would rewrite what the references keep: … ½ ，
@@ -220,7 +221,7 @@ def train(config: TokenizerConfig, source: str, target: str, pairs: Sequence[tup
         return Tokenizers(first, second, (source, target))
     step = math.ceil(len(pairs) / TRAINING_PAIRS) or 1
     texts = [chain(*(side[::step] for side in sides))] if config.joint else [side[::step] for side in sides]
-    subwords = [Subwords.train(text, config.kind, config.size or DEFAULT_SIZE) for text in texts]
+    subwords = [Subwords.train(text, config.kind, config.size or DEFAULT_SIZE[config.kind]) for text in texts]
     return Tokenizers(subwords[0], subwords[-1], (source, target))
 
 

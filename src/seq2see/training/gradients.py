@@ -57,6 +57,7 @@ class Gradients:
         seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
         if self.device.type != "cpu":
             torch.manual_seed(seed)
+        model.zero_grad(set_to_none=True)  # of an update that failed
         total = 0.0
         with seeded(seed):
             for batch in batches:
@@ -101,7 +102,7 @@ def _replica(model: nn.Module) -> nn.Module:
     shared = {id(weight): nn.Parameter(weight.detach(), weight.requires_grad) for weight in model.parameters()}
     replica = copy.deepcopy(model, shared).train()
     for part in replica.modules():
-        if isinstance(part, nn.Embedding):
+        if isinstance(part, nn.Embedding) and part.weight.device.type == "cpu":
             part.sparse = True  # a batch knows few of its rows; zeros for all the others are not written each time
     return replica
 
