@@ -323,6 +323,11 @@ def elsewhere(file: str, name: str) -> Callable[[], str]:
     return lambda: str(runpy.run_path(str(HERE / file))[name](table))
 
 
+def peers(name: str) -> Callable[[], str]:
+    """A table of the comparison with others."""
+    return lambda: str(runpy.run_path(str(HERE / "peers" / "table.py"))[name]())
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"results": lambda: results("en")},
     "README.zh-CN.md": {"results": lambda: results("zh")},
@@ -331,6 +336,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/before.md": {"architectures": elsewhere("model_tables.py", "architectures")},
     "docs/cost.md": {"complexity": elsewhere("complexity_table.py", "complexity")},
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
+    "docs/speed.md": {
+        "peers training": peers("training"),
+        "peers translation": peers("translation"),
+        **{name: elsewhere("speed_tables.py", name) for name in ("utilisation", "frontier")},
+    },
     "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
 }
 

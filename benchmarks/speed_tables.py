@@ -1,0 +1,59 @@
+"""The tables of docs/speed.md that are not the peers', from the raw JSON of `seq2see bench`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+NOT_YET = "Not run yet."
+SIZES = {"base": "6+6 layers, width 512", "small": "3+3 layers, width 256"}
+
+Table = Callable[..., str]
+
+
+def found(name: str) -> Any:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def utilisation(table: Table) -> str:
+    """How much of the machine's own limit training uses."""
+    rows = [("size", "target tokens/s", "of the matrix peak", "matrix peak", "peak memory")]
+    for size, name in SIZES.items():
+        if (result := found(f"bench-{size}")) is not None:
+            rows.append(
+                (
+                    f"{size} ({name})",
+                    f"{result['target_tokens_per_second']:,.0f}",
+                    f"{result['utilisation']:.0%}",
+                    f"{result['peak_gflops']:.0f} GFLOPS",
+                    f"{result['peak_memory_mb']:,.0f} MB",
+                )
+            )
+    return table(*rows) if len(rows) > 1 else NOT_YET
+
+
+def frontier(table: Table) -> str:
+    """Every way to translate with one model, by `seq2see bench translate`."""
+    if (result := found("frontier")) is None:
+        return NOT_YET
+    head = ("engine", "precision", "beam", "workers × threads", "sentences/s", "p50, ms", "p99, ms", "memory", "BLEU")
+    rows = [
+        (
+            row["engine"],
+            row["precision"],
+            f"{row['beam']}",
+            f"{row['workers']} × {row['threads']}",
+            f"{row['sentences_per_second']:,.0f}",
+            f"{row['p50_ms']:.1f}",
+            f"{row['p99_ms']:.1f}",
+            f"{row['peak_memory_mb']:,.0f} MB",
+            f"{row['bleu']:.2f}",
+        )
+        for row in result["rows"]
+    ]
+    machine = f"{result['machine']['processor']}, {result['machine']['cores']} cores"
+    note = f"{result['sentences']:,} sentences of {result['text']}, medians of {result['rounds']} round(s); {machine}; "
+    picture = "![Throughput against the latency of one sentence](images/frontier.png)"
+    return f"{table(head, *rows)}\n\n{note}{result['signature']}\n\n{picture}"
