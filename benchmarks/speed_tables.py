@@ -1,6 +1,7 @@
-"""The tables of docs/speed.md that are not the peers', from the raw JSON of `seq2see bench`."""
+"""The tables of docs/speed.md that are not the peers', from the raw JSON of `seq2see bench` and `optimizers.py`."""
 
 import json
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,20 @@ def frontier(table: Table) -> str:
     note = f"{result['sentences']:,} sentences of {result['text']}, medians of {result['rounds']} round(s); {machine}; "
     picture = "![Throughput against the latency of one sentence](images/frontier.png)"
     return f"{table(head, *rows)}\n\n{note}{result['signature']}\n\n{picture}"
+
+
+def optimizers(table: Table) -> str:
+    """Muon and Adam after the same minutes, a column for each seed."""
+    if (result := found("optimizers")) is None:
+        return NOT_YET
+    seeds = sorted({row["seed"] for row in result["rows"]})
+    rows = []
+    for name in dict.fromkeys(row["optimizer"] for row in result["rows"]):
+        runs = {row["seed"]: row for row in result["rows"] if row["optimizer"] == name}
+        speed = statistics.mean(run["target_tokens_per_second"] for run in runs.values())
+        bleu = [runs[seed]["bleu"] for seed in seeds]
+        rows.append((name, f"{speed:,.0f}", *(f"{each:.2f}" for each in bleu), f"{statistics.mean(bleu):.2f}"))
+    head = ("optimizer", "target tokens/s", *(f"seed {seed}" for seed in seeds), "mean")
+    machine = f"{result['machine']['processor']}, {result['machine']['threads']} thread(s) each"
+    note = f"BLEU on val after {result['minutes']:g} minutes; {machine}; {result['signature']}"
+    return f"{table(head, *rows)}\n\n{note}\n\n![Loss and BLEU on val over the minutes](images/optimizers.png)"

@@ -339,7 +339,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/speed.md": {
         "peers training": peers("training"),
         "peers translation": peers("translation"),
-        **{name: elsewhere("speed_tables.py", name) for name in ("utilisation", "frontier")},
+        **{name: elsewhere("speed_tables.py", name) for name in ("utilisation", "frontier", "optimizers")},
     },
     "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
 }
