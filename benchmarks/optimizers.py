@@ -1,6 +1,6 @@
 """Muon against Adam on Multi30k: the same model, the same minutes, val alone.
 
-    python benchmarks/optimizers.py --runs runs/optimizers --minutes 10
+    python benchmarks/optimizers.py --runs runs/optimizers --minutes 6
 
 Trains the recipe `multi30k-transformer` with each of them for each seed, at the learning rate in `RATES`. A run that
 is there already is taken as it is, a broken one goes on, and `--seeds` with `--only` trains some of them and

@@ -75,6 +75,16 @@ def test_a_mistake_in_a_worker_comes_out() -> None:
         Gradients(model(), CONFIG, 2).fill([([99], [5]), ([4], [5])], [[0, 1]], "a")
 
 
+def test_what_a_failed_update_left_does_not_count() -> None:
+    network = model()
+    gradients = Gradients(network, CONFIG, 2)
+    with pytest.raises(IndexError):
+        gradients.fill([([4], [5]), ([99], [5])], [[0, 1]], "a")  # the first worker has its share already
+    gradients.fill(PAIRS, BATCHES, "0")
+    found = [weight.grad for weight in network.parameters()]
+    torch.testing.assert_close(found, filled(model(), 2)[2])
+
+
 @pytest.mark.parametrize(("threads", "expected"), [(1, 1), (2, 2), (8, 3)])
 def test_every_worker_has_enough_to_do(threads: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
