@@ -11,11 +11,12 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from seq2see import cli
+from seq2see import Transformer, cli
 from seq2see.bench import reduce
 from seq2see.bench.reduce import UNTOUCHED, Frontier, Row, Setting, Task, bench_reduce, settings, task_of, what_pays
 from seq2see.bench.reduce_report import draw, lines
 from seq2see.bench.translate import Text
+from seq2see.config import ModelConfig
 from seq2see.errors import InputError
 from seq2see.layers import attention
 from seq2see.layers.reducing import Merging, Pruning, TopPruning
@@ -43,7 +44,8 @@ def task(trained: Path) -> Task:
 def test_every_amount_is_tried_in_every_way() -> None:
     found = settings([2, 4], [0.1], [0.5])
     assert list(map(str, found)) == [
-        *("merge 2", "merge 4", "merge neighbours 2", "merge neighbours 4", "merge random 2", "merge random 4"),
+        *("merge 2", "merge 4", "merge decreasing 2", "merge decreasing 4"),
+        *("merge neighbours 2", "merge neighbours 4", "merge random 2", "merge random 4"),
         *("threshold 0.1", "keep 0.5", "keep random 0.5"),
     ]
     assert not any("neighbours" in each.kind for each in settings([2], [], [], text=False))
@@ -56,6 +58,9 @@ def test_a_setting_is_a_plan(task: Task) -> None:
     assert plans["merge neighbours 2"].match.__name__ == "neighbours" and plans["merge random 2"].seed == 1
     assert isinstance(plans["threshold 0.1"], Pruning) and isinstance(plans["keep 0.5"], TopPruning)
     assert plans["keep random 0.5"].seed == 1
+    three = Transformer(ModelConfig(width=8, encoder_layers=3), 10, 10)
+    assert Setting("merge", 2).of(three).plan.r == [2, 2, 2]
+    assert Setting("merge decreasing", 2).of(three).plan.r == [4, 2, 0]
 
 
 def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(task: Task) -> None:
@@ -167,7 +172,7 @@ def test_the_command(
         cli.main()
     assert ended.value.code == 0
     found = json.loads(capsys.readouterr().out)
-    assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(found["rows"]) == 7
+    assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(found["rows"]) == 8
     assert matplotlib.image.imread(tmp_path / "f.png").shape[1] > 500
     if Path("/dev/full").exists():
         (tmp_path / "full.png").symlink_to("/dev/full")
@@ -175,7 +180,7 @@ def test_the_command(
         with pytest.raises(SystemExit) as ended:
             cli.main()
         out, error = capsys.readouterr()
-        assert ended.value.code == 2 and len(json.loads(out)["rows"]) == 7  # what was measured is not lost
+        assert ended.value.code == 2 and len(json.loads(out)["rows"]) == 8  # what was measured is not lost
         assert error.endswith("full.png: cannot write: No space left on device\n")
 
 

@@ -35,7 +35,7 @@ class Setting:
     """A way to go on with fewer tokens, and how far."""
 
     kind: str
-    amount: float  # tokens merged in each layer; the last layer's threshold; the share left after the last layer
+    amount: float  # tokens merged in each layer (in the mean); the last layer's threshold; the share left after it
 
     def __str__(self) -> str:
         return self.kind if self.kind in (UNTOUCHED.kind, TRAINED.kind) else f"{self.kind} {self.amount:g}"
@@ -50,7 +50,8 @@ class Setting:
         drawn = seed if which == "random" else None
         if way == "merge":
             match = "neighbours" if which == "neighbours" else "bipartite"
-            return model.with_merging(int(self.amount), match=match, seed=drawn)
+            schedule = "decreasing" if which == "decreasing" else "constant"
+            return model.with_merging(int(self.amount), schedule, match, drawn)
         return model.with_pruning(self.amount) if way == "threshold" else model.with_top(self.amount, drawn)
 
 
@@ -111,7 +112,7 @@ def settings(
     merges: Sequence[int], thresholds: Sequence[float], keeps: Sequence[float], text: bool = True
 ) -> list[Setting]:
     """Every amount in every way; side by side alone is for text, and random ones show what the choice is worth."""
-    ways = ["merge", *(["merge neighbours"] if text else []), "merge random"]
+    ways = ["merge", "merge decreasing", *(["merge neighbours"] if text else []), "merge random"]
     found = [Setting(way, r) for way in ways for r in merges]
     found += [Setting("threshold", each) for each in thresholds]
     return found + [Setting(way, share) for way in ("keep", "keep random") for share in keeps]

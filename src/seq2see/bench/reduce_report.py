@@ -12,6 +12,7 @@ NAMES = {"bleu": "BLEU", "accuracy": "% right"}
 STYLES = {
     "as trained": ("#e69f00", "P-"),
     "merge": (BLUE, "o-"),
+    "merge decreasing": ("#cc79a7", "v-"),
     "merge neighbours": ("#56b4e9", "s-"),
     "merge random": (GREY, "o:"),
     "threshold": (GREEN, "D-"),
