@@ -346,6 +346,8 @@ def test_export_says_what_it_found(call: Call, trained: Path, tmp_path: Path, mo
     assert (code, error) == (0, "") and out.startswith(f"{tmp_path / 'b'}: int8, ") and "BLEU" not in out
     code, out, _ = call("translate", "--engine", "ct2", "--model", tmp_path / "b", "zwei vier")
     assert (code, out) == (0, "two four\n")
+    code, out, _ = call("export", "--model", trained, "--out", tmp_path / "c", "--shortlist", 8, "--json")
+    assert code == 0 and json.loads(out)["shortlist"] == 8 and (tmp_path / "c" / "vmap.txt").stat().st_size > 0
     says = call.refused("export", "--model", trained, "--out", tmp_path / "b")
     assert says == f"--out {tmp_path / 'b'}: there already; an export goes into a new folder"
 

@@ -143,7 +143,7 @@ def test_an_export_is_all_that_translating_needs(trained: Path, tmp_path: Path, 
     about = json.loads((tmp_path / "out" / "engine.json").read_bytes())
     assert about["precision"] == quantization and about["cores"] == ct2.cores()
     card = json.loads((tmp_path / "out" / "scorecard.json").read_bytes())
-    assert card.pop("export") == {"precision": quantization, "parity": found["parity"]}
+    assert card.pop("export") == {"precision": quantization, "shortlist": 0, "parity": found["parity"]}
     assert card == json.loads((trained / "scorecard.json").read_bytes())
     assert load(trained, "cpu").score(["zwei vier"], ["two four"]) == before
 

@@ -31,7 +31,7 @@ FLOW += [
 ]
 FLOW += ["pretrained", "analysis", "evaluate", "compare", "lessons", "picture_lessons", "run", "options"]
 FLOW += ["language_commands"]
-FLOW += ["see", "demo", "convert", "export", "bench", "api", "cli"]
+FLOW += ["see", "demo", "convert", "shortlist", "export", "bench", "api", "cli"]
 PLACE = {name: place for place, name in enumerate([*FLOW, "seq2see"])}
 CORE = ["layers/masks", "layers/attention", "layers/positions", "layers/blocks", "models/transformer"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from systems import SHORTLIST
 
 from seq2see import evaluate
 from seq2see.batches import collate, padding_share, plan
@@ -120,25 +121,28 @@ def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, 
         },
         "model_directory": str(model.resolve()),
         "weights_sha256": sum_,
-        "exported": _exported(folder, model, sum_, corpus.val, known),
+        "exported": _exported(folder, model, sum_, corpus, known),
         "decode": recipe.decode.model_dump(),
     }
     return facts, [target for _, target in test.pairs]
 
 
-def _exported(folder: Path, model: Path, sum_: str, val: corpora.Parallel, known: Facts | None) -> Facts:
-    """What was found of an export to CTranslate2: the one that is known and there, or else a new one.
+def _exported(folder: Path, model: Path, sum_: str, corpus: corpora.Corpus, known: Facts | None) -> Facts:
+    """What was found of two exports to CTranslate2, without and with a shortlist: those known and there, or new ones.
 
-    It is calibrated on the machine as it is now, and int8's price is measured, both on the validation set.
+    They are calibrated on the machine as it is now, and their price is measured, both on the validation set.
     """
     path = folder / "exported.json"
     if known and path.exists() and json.loads(path.read_text(encoding="utf-8")) == known | {"weights_sha256": sum_}:
         return known
     path.unlink(missing_ok=True)
-    shutil.rmtree(folder / "ct2", ignore_errors=True)
-    sources, references = zip(*val.pairs, strict=True)
-    found = export(model, folder / "ct2", quantization="int8", sources=sources, references=references)
-    found.pop("out")
+    sources, references = zip(*corpus.val.pairs, strict=True)
+    found = {}
+    for name, shortlist in (("ct2", 0), ("ct2-shortlist", SHORTLIST)):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        options = {"sources": sources, "references": references, "shortlist": shortlist, "pairs": corpus.train.pairs}
+        found[name] = export(model, folder / name, quantization="int8", **options)
+        found[name].pop("out")
     path.write_text(json.dumps(found | {"weights_sha256": sum_}), encoding="utf-8")
     return found
 

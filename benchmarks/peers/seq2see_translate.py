@@ -10,10 +10,11 @@ import seq2see
 def main() -> None:
     job = worker.job()
 
-    if job["variant"] == "ct2":  # which does without torch
+    exported = job["variant"].startswith("ct2")
+    if exported:  # which does without torch
         from seq2see import ct2
 
-        engine = ct2.load(f"{job['data']}/ct2")
+        engine = ct2.load(f"{job['data']}/{job['variant']}")
     else:
         import torch
 
@@ -25,7 +26,7 @@ def main() -> None:
     def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
         return list(engine.translate(texts, beam=job["beam"]))
 
-    library = "ctranslate2" if job["variant"] == "ct2" else "torch"
+    library = "ctranslate2" if exported else "torch"
     found = worker.versions(library, "sentencepiece") | {"seq2see": seq2see.__version__}
     worker.translation(job, translate, [{}], found)
 

@@ -20,6 +20,7 @@ class System:
         return self.venv is None
 
 
+SHORTLIST = 10  # pieces for each of the source: BLEU on val is that without it
 TRAIN = (
     System("seq2see", "seq2see", "seq2see_train.py", None, "its own training loop"),
     System(
@@ -48,6 +49,14 @@ TRAIN = (
 )
 TRANSLATE = (
     System("seq2see-ct2", "seq2see, --engine ct2", "seq2see_translate.py", None, "int8", {"variant": "ct2"}),
+    System(
+        "seq2see-shortlist",
+        "seq2see, ct2 with a shortlist",
+        "seq2see_translate.py",
+        None,
+        f"int8, exported with --shortlist {SHORTLIST}",
+        {"variant": "ct2-shortlist"},
+    ),
     System("seq2see-torch", "seq2see, --engine torch", "seq2see_translate.py", None, "float32", {"variant": "torch"}),
     System(
         "huggingface",

@@ -222,14 +222,30 @@ def export(
     out: Annotated[Path, typer.Option(help="The new directory.")],
     quantization: Annotated[str, typer.Option(help="int8, small and fast; or float32, the same numbers.")] = "int8",
     source: Annotated[Path | None, typer.Option(help="Text to compare and calibrate with; else it is made up.")] = None,
-    reference: Annotated[Path | None, typer.Option(help="Its translation: what does the precision cost?")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its translation: what does it cost to be fast?")] = None,
+    shortlist: Annotated[
+        int,
+        typer.Option(min=0, help="Weigh only so many pieces for each of the source, learned from the recipe's corpus."),
+    ] = 0,
+    data: Data = None,
     as_json: Json = False,
 ) -> None:
     """Write a model for `translate --engine ct2`, once it is proven to be the same."""
     from seq2see.export import export, lines
+    from seq2see.text import corpora
+    from seq2see.translator import recipe_of
 
     sources, references = read_texts(source, reference)
-    found = export(model, out, quantization=quantization, sources=sources, references=references)
+    pairs = corpora.load(recipe_of(model, "translate").data, data).train.pairs if shortlist else []
+    found = export(
+        model,
+        out,
+        quantization=quantization,
+        sources=sources,
+        references=references,
+        shortlist=shortlist,
+        pairs=pairs,
+    )
     show(found, lines(found), as_json)
 
 

@@ -15,13 +15,15 @@ import torch
 
 import seq2see
 from seq2see.convert import describe, refuse
-from seq2see.ct2 import Engine, Setting, cores, library
+from seq2see.ct2 import SHORTLIST, Engine, Setting, cores, library, pieces
 from seq2see.decode import search
 from seq2see.errors import InputError, WorkError
 from seq2see.evaluate import score
 from seq2see.files import sha256, sync, write_text
 from seq2see.hypotheses import Search
+from seq2see.shortlist import PAIRS, vocabulary_map
 from seq2see.text import tokenizers
+from seq2see.text.corpora import Pair
 from seq2see.text.vocab import UNKNOWN
 from seq2see.translator import Translator, load
 
@@ -53,10 +55,13 @@ def export(
     quantization: str = "int8",
     sources: Sequence[str] = (),
     references: Sequence[str] = (),
+    shortlist: int = 0,
+    pairs: Sequence[Pair] = (),
 ) -> dict[str, Any]:
     """Write the model for `translate --engine ct2` to a new directory `out`; what was found on the way comes back.
 
-    The texts are for comparing and calibrating; with their translations the cost of the precision is measured.
+    The texts are for comparing and calibrating; with their translations it is measured what being fast costs. With a
+    shortlist only so many pieces are weighed for each source piece, by what the training pairs say.
     """
     out = Path(os.path.abspath(out))
     if quantization not in PRECISIONS:
@@ -74,7 +79,7 @@ def export(
     except OSError as error:
         raise InputError(f"--out {out}: cannot write: {error.strerror}") from None
     try:
-        found = _fill(temporary, translator, Path(model), quantization, sources, references)
+        found = _fill(temporary, translator, Path(model), quantization, sources, references, shortlist, pairs)
         for path in (*temporary.iterdir(), temporary):
             sync(path)
         os.replace(temporary, out)
@@ -91,6 +96,8 @@ def _fill(
     quantization: str,
     texts: Sequence[str],
     references: Sequence[str],
+    shortlist: int,
+    pairs: Sequence[Pair],
 ) -> dict[str, Any]:
     recipe, pair = translator.recipe, translator.tokenizers
     exact = folder / "float32"
@@ -100,10 +107,14 @@ def _fill(
     shutil.rmtree(exact)
 
     convert(translator, folder, quantization)
+    if shortlist:
+        encoded = [(pair.source.encode(source), pair.target.encode(target)) for source, target in pairs[:PAIRS]]
+        found = vocabulary_map(encoded, pieces(pair.source), pieces(pair.target), shortlist)
+        write_text(folder / SHORTLIST, "".join(f"{line}\n" for line in found))
     recipe.save(folder / "recipe.toml")
     files = {path.name: sha256(path) for path in sorted(folder.iterdir())}
     setting = calibrate(folder, translator, real or made_up)
-    about: dict[str, Any] = {"precision": quantization, "parity": asdict(parity)}
+    about: dict[str, Any] = {"precision": quantization, "shortlist": shortlist, "parity": asdict(parity)}
     if references:
         about |= _cost(translator, Engine(folder, recipe, pair, setting), texts, references)
     card = _card(model / "scorecard.json") | {"export": about}
