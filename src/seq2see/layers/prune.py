@@ -32,7 +32,9 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
     check_mask("queries", queries > 0, received)
     counted = queries.to(received.dtype)[..., None]  # (B, T, 1)
     total = counted.sum(1).clamp(min=FLOOR)  # a sentence of padding alone has none
-    scores = (received.masked_fill(counted == 0, 0.0) * counted).sum(1) / total  # (B, S)
+    if not bool((queries > 0).all()):  # even NaN in the padding does not count
+        received = received.masked_fill(counted == 0, 0.0)
+    scores = (received * counted).sum(1) / total  # (B, S)
     return scores if real is None else scores.masked_fill(~real, 0.0)
 
 

@@ -21,6 +21,7 @@ from seq2see.layers.trace import Trace, keep, wanted
 
 MATCHINGS = {"bipartite": bipartite, "neighbours": neighbours}
 PerLayer = float | Sequence[float]
+WEIGHTS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ class Tokens:
         """The attention (B, S) that each token gets, 1 being an even share: so that sentences of any length compare."""
         return importance(weights, self.real, self.sizes) * self.sizes.sum(1, keepdim=True)
 
+    def split(self, count: int) -> list["Tokens"]:
+        """So many sentences at a time."""
+        fields = (self.states, self.real, self.protected, self.sizes, self.first)
+        return [Tokens(*some) for some in zip(*(torch.split(field, count) for field in fields), strict=True)]
+
     def after(self, step: Reduction) -> "Tokens":
         return Tokens(step.merge(self.states), step.real, step.any(self.protected), step.sizes, self.first)
 
@@ -62,8 +68,8 @@ class Plan(nn.Module):
         """Whether it must know who looked at whom; without, a fused kernel serves."""
         return False
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
-        """Where the tokens go, given their keys (B, S, K), averaged over the heads, and weights (B, H, S, S)."""
+    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+        """Where the tokens go, by their keys (B, S, K), averaged over the heads, and the attention they got (B, S)."""
         raise NotImplementedError
 
     def cost(self, reductions: Sequence[Reduction]) -> Tensor | float:
@@ -86,7 +92,7 @@ class Merging(Plan):
         super().__init__()
         self.r, self.match, self.seed = r, MATCHINGS[match], seed
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
+    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
         if self.seed is not None:
             key = (_drawn(key, self.seed, layer) - 0.5).expand_as(key)
         return self.match(key, self.r[layer], **tokens.known)
@@ -113,8 +119,8 @@ class Pruning(Plan):
     def needs_weights(self, layer: int) -> bool:
         return float(self.thresholds[layer]) > 0  # nothing is below 0
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
-        scores = tokens.sizes if weights is None else tokens.received(weights)
+    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+        scores = tokens.sizes if received is None else received
         return prune_below(scores, self.thresholds[layer], **tokens.known)
 
     def extra_repr(self) -> str:
@@ -136,10 +142,9 @@ class SoftPruning(Pruning):
     def needs_weights(self, layer: int) -> bool:
         return True
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
-        assert weights is not None
-        scores = tokens.received(weights)
-        return prune_softly(scores, self.thresholds[layer], self.temperature, **tokens.known)
+    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+        assert received is not None
+        return prune_softly(received, self.thresholds[layer], self.temperature, **tokens.known)
 
     def cost(self, reductions: Sequence[Reduction]) -> Tensor:
         """λ times the share of the tokens that is kept, averaged over the layers."""
@@ -160,11 +165,11 @@ class TopPruning(Plan):
     def needs_weights(self, layer: int) -> bool:
         return self.seed is None and self.shares[layer] < 1
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, weights: Maybe) -> Reduction:
+    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
         if self.seed is not None:
             scores = _drawn(key, self.seed, layer)[:, 0].expand_as(tokens.sizes)
         else:
-            scores = tokens.sizes if weights is None else tokens.received(weights)
+            scores = tokens.sizes if received is None else received
         top = (tokens.first * self.shares[layer]).round().long().clamp(min=1)  # (B,)
         return prune_to(scores, top, **tokens.known)
 
@@ -184,9 +189,8 @@ def through(
     """What is left of x (B, S, D) behind all layers; `real` and `protected` are bool (B, S)."""
     tokens, origin = Tokens(x, real, protected, real.to(x.dtype), real.sum(1)), None
     for i, layer in enumerate(layers):
-        mask, looked = None if bool(tokens.real.all()) else tokens.mask, plan.needs_weights(i) or wanted(trace)
-        x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=looked)
-        step = plan(i, tokens, key.mean(1), weights)
+        x, key, received, weights = _look(layer, tokens, needed=plan.needs_weights(i), kept=wanted(trace))
+        step = plan(i, tokens, key, received)
         tokens = replace(tokens, states=x).after(step)
         tokens = replace(tokens, states=layer.transform(tokens.states))
         origin = step if origin is None else origin.then(step)
@@ -194,6 +198,25 @@ def through(
             keep(trace.at(f"encoder.{i}"), "self", weights)
             trace.reductions.append(origin)
     return tokens
+
+
+def _look(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> tuple[Tensor, Tensor, Maybe, Maybe]:
+    """The layer's attention: states (B, S, D) after it, keys (B, S, K), attention received (B, S), weights if kept.
+
+    Weights of a few sentences stay in the processor's cache until their sum is known; those of a batch would not.
+    """
+    batch, length, _ = tokens.states.shape
+    few = max(1, WEIGHTS_AT_ONCE // (layer.self_attention.heads * length**2)) if needed else batch
+    parts = [_look_at(layer, part, needed=needed, kept=kept) for part in tokens.split(max(1, few))]
+    x, key, received, weights = map(list, zip(*parts, strict=True))
+    return torch.cat(x), torch.cat(key), torch.cat(received) if needed else None, torch.cat(weights) if kept else None
+
+
+def _look_at(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> tuple[Any, ...]:
+    mask = None if bool(tokens.real.all()) else tokens.mask
+    x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=needed or kept)
+    received = tokens.received(weights) if needed and weights is not None else None
+    return x, key.mean(1), received, weights if kept else None
 
 
 class Reducible(nn.Module):
