@@ -332,6 +332,7 @@ def test_attention_is_drawn_over_the_picture(call: Call, dots: Dots, model: Path
         (['data.train=["a", "b"]'], "data.train lists files; pictures are in one folder"),
         (["augment.shift=-1"], "augment.shift = -1: input should be greater than or equal to 0"),
         (["model.pool=most"], "model.pool = 'most': input should be 'class' or 'mean'"),
+        (["model.overlap=3"], "model.overlap (3) must be at most model.patch (2)"),
         (["model.patches=2"], "unknown key model.patches; did you mean model.patch?"),
     ],
 )
@@ -341,7 +342,7 @@ def test_impossible_recipes(dots: Dots, overrides: list[str], says: str) -> None
     assert str(caught.value).startswith(f"{dots.path}: {says}")
 
 
-@pytest.mark.parametrize("override", ["model.patch=2", "model.pool=mean", "augment.shift=1", "data.size=8"])
+@pytest.mark.parametrize("override", ["model.patch=2", "model.overlap=1", "model.pool=mean", "augment.shift=1", "data.size=8"])
 def test_keys_of_pictures_are_for_pictures(override: str) -> None:
     with pytest.raises(InputError, match=r" is for pictures, not for task 'translate'$"):
         Recipe.load("tiny", [override])

@@ -16,7 +16,7 @@ from seq2see.recipe_network import ReduceConfig as ReduceConfig
 Paths = str | list[str]
 
 # The keys that task 'images' alone has a use for, and those that it has none for.
-FOR_PICTURES = ("data.size", "data.colour", "model.patch", "model.pool", "augment")
+FOR_PICTURES = ("data.size", "data.colour", "model.patch", "model.overlap", "model.pool", "augment")
 FOR_TEXT = (
     *(
         f"data.{key}"

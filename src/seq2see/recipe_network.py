@@ -58,6 +58,7 @@ class ModelConfig(Section):
     attend: bool = True  # rnn, lstm, gru: look at all states of the encoder; false: the last one is all there is
     kernel: Count = 3  # conv: words that a layer sees at once
     patch: Count = 4  # images: pixels on a side of a patch, which is what a word is in text
+    overlap: Whole = 0  # images: pixels on each side by which a patch reaches into its neighbours
     pool: Literal["class", "mean"] = "class"  # images: what is classified, a token of its own or the mean of all
 
     @model_validator(mode="after")
@@ -88,6 +89,8 @@ class ModelConfig(Section):
             raise ValueError(f"model.{name} / model.heads ({self.head_size}) must be even for rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"model.width ({self.width}) must be even for sinusoidal positions")
+        if self.overlap > self.patch:
+            raise ValueError(f"model.overlap ({self.overlap}) must be at most model.patch ({self.patch})")
         return self
 
     @property

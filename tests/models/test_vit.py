@@ -50,11 +50,12 @@ def close(left: Tensor, right: Tensor) -> None:
     torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-9)
 
 
-def test_patches_projected_are_a_convolution_whose_stride_is_its_size() -> None:
-    model, shown = vit(), pixels()
-    kernel = model.patches.weight.view(12, CHANNELS, 2, 2)
-    expected = functional.conv2d(shown, kernel, model.patches.bias, stride=2).flatten(2).transpose(1, 2)
-    close(model.patches(model.cut(shown)), expected)
+@pytest.mark.parametrize("overlap", [0, 1, 2])
+def test_patches_projected_are_a_convolution_whose_stride_is_their_size(overlap: int) -> None:
+    model, shown = vit(overlap=overlap), pixels()
+    kernel = model.patches.weight.view(12, CHANNELS, 2 + 2 * overlap, 2 + 2 * overlap)
+    convolved = functional.conv2d(shown, kernel, model.patches.bias, stride=2, padding=overlap)
+    close(model.patches(model.cut(shown)), convolved.flatten(2).transpose(1, 2))
 
 
 def test_a_patch_has_the_vectors_of_its_row_and_its_column() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2see.batches import Batch
 from seq2see.config import ModelConfig
@@ -25,9 +26,9 @@ class VisionTransformer(Reducible):
         channels, height, width = shape
         if height % config.patch or width % config.patch:
             raise ValueError(f"patch ({config.patch}) must divide a picture's height ({height}) and width ({width})")
-        self.shape, self.patch, self.width = shape, config.patch, config.width
+        self.shape, self.patch, self.overlap, self.width = shape, config.patch, config.overlap, config.width
         self.grid = height // config.patch, width // config.patch  # patches in a column, patches in a row
-        self.patches = nn.Linear(channels * config.patch**2, config.width)
+        self.patches = nn.Linear(channels * (config.patch + 2 * config.overlap) ** 2, config.width)
         self.row_embedding = nn.Embedding(self.grid[0], config.width)
         self.column_embedding = nn.Embedding(self.grid[1], config.width)
         self.class_embedding = nn.Embedding(1, config.width) if config.pool == "class" else None
@@ -67,13 +68,15 @@ class VisionTransformer(Reducible):
         return self.dropout(x)  # type: ignore[no-any-return]
 
     def cut(self, pixels: Tensor) -> Tensor:
-        """Pixels (B, C, H, W) → patches (B, N, C · patch²): projected, a convolution whose stride is its size."""
+        """Pixels (B, C, H, W) → patches (B, N, C · (patch + 2 overlap)²): projected, a convolution with stride `patch`.
+
+        Beyond the picture's edge there is 0, the mean grey.
+        """
         if pixels.dim() != 4 or pixels.shape[1:] != self.shape:
             wanted = ", ".join(map(str, self.shape))
             raise ValueError(f"pixels has shape {tuple(pixels.shape)}; it must be (B, {wanted})")
-        rows, columns = self.grid
-        x = pixels.view(len(pixels), -1, rows, self.patch, columns, self.patch)
-        return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
+        size = self.patch + 2 * self.overlap
+        return functional.unfold(pixels, size, padding=self.overlap, stride=self.patch).transpose(1, 2)
 
     def pool(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """The last layer's (B, P, D) → (B, D): the class token's state, or the mean of all patches'.
