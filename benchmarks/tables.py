@@ -334,7 +334,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/attention.md": {"score functions": score_functions, "attention cost": attention_cost},
     "docs/after.md": {name: elsewhere("model_tables.py", name) for name in ("perplexities", "blanks", "pretraining")},
     "docs/before.md": {"architectures": elsewhere("model_tables.py", "architectures")},
+    "docs/cheaper.md": {
+        name: elsewhere("picture_tables.py", name) for name in ("plain", "merged", "pruned", "topped", "long")
+    },
     "docs/cost.md": {"complexity": elsewhere("complexity_table.py", "complexity")},
+    "docs/pictures.md": {"accuracies": elsewhere("picture_tables.py", "accuracies")},
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
     "docs/speed.md": {
         "peers training": peers("training"),

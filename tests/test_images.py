@@ -342,7 +342,9 @@ def test_impossible_recipes(dots: Dots, overrides: list[str], says: str) -> None
     assert str(caught.value).startswith(f"{dots.path}: {says}")
 
 
-@pytest.mark.parametrize("override", ["model.patch=2", "model.overlap=1", "model.pool=mean", "augment.shift=1", "data.size=8"])
+@pytest.mark.parametrize(
+    "override", ["model.patch=2", "model.overlap=1", "model.pool=mean", "augment.shift=1", "data.size=8"]
+)
 def test_keys_of_pictures_are_for_pictures(override: str) -> None:
     with pytest.raises(InputError, match=r" is for pictures, not for task 'translate'$"):
         Recipe.load("tiny", [override])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seq2see import ct2, export
+from seq2see import ct2, export, shortlist
 from seq2see.ct2 import SHORTLIST, Engine, Setting
 from seq2see.errors import InputError
 from seq2see.hypotheses import Search
@@ -40,26 +40,46 @@ def test_the_map_names_pieces_and_leaves_out_what_it_cannot_name() -> None:
     found = dict(
         line.split("\t") for line in vocabulary_map([([one], [one]), ([two], [two]), ([], [one])], sources, targets, 3)
     )
-    assert found == {"": "one", "eins": "one", SPECIALS[END]: "one"}
+    assert found.pop("") == "one" and found.pop("eins") == "one" and found.pop(SPECIALS[END]) == f"one {SPECIALS[END]}"
+    assert found == {name: name for name in SPECIALS if name != SPECIALS[END]}  # what is known to neither may be copied
 
 
-def test_an_export_with_a_shortlist_translates_and_scores_as_before(
+def test_an_export_with_a_shortlist_translates_as_before(
     trained: Path, translator: Translator, toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "CALIBRATION", 0.0)
-    texts = [line.split("\t") for line in toy.pairs.read_text(encoding="utf-8").splitlines()]
-    sources = [source for source, _ in texts]
-    pairs = [(source, target) for source, target in texts]
-    found = export.export(trained, tmp_path / "out", quantization="float32", shortlist=8, pairs=pairs)
-    assert found["shortlist"] == 8
+    monkeypatch.setattr(shortlist, "COMMON", 2)
+    rows = [line.split("\t") for line in toy.pairs.read_text(encoding="utf-8").splitlines()]
+    pairs = [(source, target) for source, target in rows]
+    texts = {"sources": [source for source, _ in pairs[:40]], "references": [target for _, target in pairs[:40]]}
+    found = export.export(trained, tmp_path / "out", quantization="float32", shortlist=4, pairs=pairs, **texts)
+    assert found["shortlist"] == 4 and abs(found["difference"]) < 1  # BLEU, each sentence with its own list alone
+    lines = dict(line.split("\t") for line in (tmp_path / "out" / SHORTLIST).read_text(encoding="utf-8").splitlines())
+    assert len(lines[""].split()) == 2 and max(len(row.split()) for row in lines.values()) <= 5  # four, and a copy
     engine = ct2.load(tmp_path / "out")
-    assert engine.translate(sources) == translator.translate(sources)
-    ids = [translator.tokenizers.source.encode(source) for source in sources[:3]]
-    short = Search(beam=2, length_penalty=0.6, max_ratio=0.01, min_length=0)  # each is searched once more
-    assert all(found[0].ids for found in engine.hypotheses(ids, short))
+    assert engine.translate(texts["sources"]) == translator.translate(texts["sources"])
+    ids = [translator.tokenizers.source.encode(source) for source in texts["sources"][:3]]
+    once_more = []
+    monkeypatch.setattr(Search, "limit", lambda self, length: 3)
+    monkeypatch.setattr(
+        engine, "_once_more", lambda some, how: once_more.append(some) or Engine._once_more(engine, some, how)
+    )
+    assert all(found[0].ids for found in engine.hypotheses(ids, Search.of(translator.recipe))) and once_more[0]
     (tmp_path / "out" / SHORTLIST).write_text("\tthree\n", encoding="utf-8")
     with pytest.raises(InputError, match=rf"{SHORTLIST}: SHA-256"):
         ct2.load(tmp_path / "out")
+    with pytest.raises(InputError, match="learned from pairs; none were given"):
+        export.export(trained, tmp_path / "none", shortlist=4)
+
+
+def test_no_more_is_read_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [*SPECIALS, "eins", "one", "two"]
+    first, one, two = range(len(SPECIALS), len(names))
+    pairs = [([first], [one])] * 3 + [([first], [two])] * 9
+    rows = lambda: dict(line.split("\t") for line in vocabulary_map(iter(pairs), names, names, 1))  # noqa: E731
+    assert rows()["eins"].split()[0] == "two"
+    monkeypatch.setattr(shortlist, "CELLS", 3)
+    assert rows()["eins"].split()[0] == "one"
 
 
 def test_what_is_not_on_the_shortlist_cannot_come(trained: Path, translator: Translator, tmp_path: Path) -> None:

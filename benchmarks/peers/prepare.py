@@ -133,7 +133,12 @@ def _exported(folder: Path, model: Path, sum_: str, corpus: corpora.Corpus, know
     They are calibrated on the machine as it is now, and their price is measured, both on the validation set.
     """
     path = folder / "exported.json"
-    if known and path.exists() and json.loads(path.read_text(encoding="utf-8")) == known | {"weights_sha256": sum_}:
+    there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if (
+        known
+        and there == known | {"weights_sha256": sum_}
+        and known.get("ct2-shortlist", {}).get("shortlist") == SHORTLIST
+    ):
         return known
     path.unlink(missing_ok=True)
     sources, references = zip(*corpus.val.pairs, strict=True)

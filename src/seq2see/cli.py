@@ -225,7 +225,7 @@ def export(
     reference: Annotated[Path | None, typer.Option(help="Its translation: what does it cost to be fast?")] = None,
     shortlist: Annotated[
         int,
-        typer.Option(min=0, help="Weigh only so many pieces for each of the source, learned from the recipe's corpus."),
+        typer.Option(min=0, help="Weigh only so many pieces for each in a batch's sources, by the recipe's corpus."),
     ] = 0,
     data: Data = None,
     as_json: Json = False,

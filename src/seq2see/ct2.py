@@ -51,7 +51,11 @@ def cores() -> int:
 
 
 class Engine:
-    """Translates and scores with one exported model, as `Translator` does with the model it was made from."""
+    """Translates and scores with one exported model, as `Translator` does with the model it was made from.
+
+    If it was exported with a shortlist, a search knows only the pieces on those of a batch: other sentences of it may
+    change a translation, and log-probabilities are a little higher. `force` knows all.
+    """
 
     def __init__(self, directory: Path, recipe: Recipe, tokenizers: Tokenizers, setting: Setting) -> None:
         self.recipe, self.tokenizers, self.setting = recipe, tokenizers, setting

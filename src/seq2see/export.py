@@ -21,7 +21,7 @@ from seq2see.errors import InputError, WorkError
 from seq2see.evaluate import score
 from seq2see.files import sha256, sync, write_text
 from seq2see.hypotheses import Search
-from seq2see.shortlist import PAIRS, vocabulary_map
+from seq2see.shortlist import vocabulary_map
 from seq2see.text import tokenizers
 from seq2see.text.corpora import Pair
 from seq2see.text.vocab import UNKNOWN
@@ -70,6 +70,8 @@ def export(
         raise InputError(f"--out {out}: there is no folder {out.parent}")
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise InputError(f"--out {out}: there already; an export goes into a new folder")
+    if shortlist and not pairs:
+        raise InputError(f"a shortlist of {shortlist} pieces is learned from pairs; none were given")
     library()
     translator = load(model, "cpu")
     refuse(translator.recipe, translator.tokenizers)
@@ -108,7 +110,8 @@ def _fill(
 
     convert(translator, folder, quantization)
     if shortlist:
-        encoded = [(pair.source.encode(source), pair.target.encode(target)) for source, target in pairs[:PAIRS]]
+        mixed = random.Random("shortlist").sample(pairs, len(pairs))  # if not all can be read, a fair sample is
+        encoded = ((pair.source.encode(source), pair.target.encode(target)) for source, target in mixed)
         found = vocabulary_map(encoded, pieces(pair.source), pieces(pair.target), shortlist)
         write_text(folder / SHORTLIST, "".join(f"{line}\n" for line in found))
     recipe.save(folder / "recipe.toml")
@@ -116,7 +119,9 @@ def _fill(
     setting = calibrate(folder, translator, real or made_up)
     about: dict[str, Any] = {"precision": quantization, "shortlist": shortlist, "parity": asdict(parity)}
     if references:
-        about |= _cost(translator, Engine(folder, recipe, pair, setting), texts, references)
+        # A batch has the shortlists of all its sentences together; what one costs at most is seen one by one.
+        measured = Setting(cores(), 1, 1) if shortlist else setting
+        about |= _cost(translator, Engine(folder, recipe, pair, measured), texts, references)
     card = _card(model / "scorecard.json") | {"export": about}
     write_text(folder / "scorecard.json", json.dumps(card, indent=2) + "\n")
     tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)

@@ -5,14 +5,14 @@ pairs by IBM Model 1 (Brown et al., 1993), and CTranslate2 reads it as its vocab
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from seq2see.text.vocab import END
 
 ROUNDS = 5  # of expectation and maximisation
-PAIRS = 50_000  # learned from; each is a table of its source pieces times its target pieces
+CELLS = 20_000_000  # learned from: each pair is a table of its source pieces times its target pieces
 COMMON = 100  # of the most frequent target pieces may always come
 SEPARATORS = set(" \t\n\r")
 
@@ -20,19 +20,28 @@ Ids = list[int]
 
 
 def vocabulary_map(
-    pairs: Sequence[tuple[Ids, Ids]], sources: Sequence[str], targets: Sequence[str], most: int
+    pairs: Iterable[tuple[Ids, Ids]], sources: Sequence[str], targets: Sequence[str], most: int
 ) -> Iterator[str]:
     """The lines of CTranslate2's map from a source piece to the `most` likeliest target pieces, given all their names.
 
-    The first, of no source piece, is for those that may always come. A name with a space in it cannot be written.
+    A piece may also be copied. The first line, of no source piece, is for what may always come. A name with a space in
+    it cannot be written. So many of the pairs count as are within CELLS.
     """
-    known = [(source, target) for source, target in pairs[:PAIRS] if source and target]
+    known, cells = list[tuple[Ids, Ids]](), 0
+    for source, target in pairs:
+        cells += len(source) * len(target)
+        if cells > CELLS:
+            break
+        known += [(source, target)] if source and target else []
     common = Counter(id for _, target in known for id in target).most_common(COMMON)
-    rows = {"": [id for id, _ in common]}
-    rows |= {sources[id]: found for id, found in likely(known, len(targets), most).items()}
-    for name, ids in rows.items():
-        if not SEPARATORS & set(name):
-            yield f"{name}\t{' '.join(targets[id] for id in ids if not SEPARATORS & set(targets[id]))}"
+    found, copies = likely(known, len(targets), most), set(targets)
+    rows = {"": [targets[id] for id, _ in common]}
+    for id, name in enumerate(sources):
+        row = [targets[each] for each in found.get(id, [])]
+        rows[name] = [*row, name] if name in copies and name not in row else row
+    for name, row in rows.items():
+        if row and not SEPARATORS & set(name):
+            yield f"{name}\t{' '.join(each for each in row if not SEPARATORS & set(each))}"
 
 
 def likely(pairs: Sequence[tuple[Ids, Ids]], size: int, most: int) -> dict[int, Ids]:

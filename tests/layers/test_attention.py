@@ -287,3 +287,15 @@ def test_attention_goes_through_the_transforms_of_torch_func() -> None:
     _, slope = torch.func.jvp(look, (x,), (torch.ones_like(x),))
     step = 1e-6
     torch.testing.assert_close(slope, (look(x + step) - look(x - step)) / (2 * step), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_without_gradients_the_weights_are_the_same(empty: bool) -> None:
+    query, key, value = (torch.randn(2, 3, 5, 4, generator=torch.Generator().manual_seed(i)) for i in range(3))
+    mask = torch.tensor([[True, True, False, True, False], [not empty, False, False, False, False]])[:, None, None]
+    expected = attend(query, key, value, mask)
+    with torch.inference_mode():
+        found = attend(query, key, value, mask)
+    for left, right in zip(found, expected, strict=True):
+        assert left is not None and right is not None and torch.equal(left, right)
+    assert bool((found[0][1] == 0).all()) == empty

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from seq2see.config import ReduceConfig
+from seq2see.layers import reducing
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import EncoderLayer, FeedForward
 from seq2see.layers.prune import FLOOR
@@ -130,6 +131,23 @@ def test_companions_and_padding_have_no_say(name: str, seed: int, b: int) -> Non
     kept = together.real[b]
     close(together.states[b, kept], alone.states[0])
     close(together.sizes[b, kept], alone.sizes[0])
+
+
+@each
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_so_many_sentences_at_a_time_give_the_same(name: str, sentences: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, (seen, parts) = run(name, trace=(trace := Trace())), (Trace(), list[int]())
+    look = EncoderLayer.look
+    monkeypatch.setattr(
+        EncoderLayer, "look", lambda self, x, *rest, **keys: (parts.append(len(x)), look(self, x, *rest, **keys))[1]
+    )
+    monkeypatch.setattr(reducing, "WEIGHTS_AT_ONCE", sentences * H * S**2)
+    found = run(name, trace=seen)
+    assert (parts[0] == sentences) == (name in ("thresholds", "top", "soft"))
+    for field in ("states", "real", "protected", "sizes", "first"):
+        close(getattr(found, field).double(), getattr(whole, field).double())
+    for key, weights in trace.weights.items():
+        close(seen.weights[key], weights)
 
 
 @pytest.mark.parametrize("match", ["bipartite", "neighbours"])

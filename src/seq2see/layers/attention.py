@@ -41,12 +41,11 @@ def attend(
     if bias is not None:
         scores = scores + bias
         mask = combine(mask, bias != float("-inf"))
-    # Without gradients each step takes the place of the one before: fresh memory costs more than the sums.
-    fresh = torch.is_grad_enabled()
     if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf")) if fresh else scores.masked_fill_(~mask, float("-inf"))
-    weights = torch.softmax(scores, -1, out=None if fresh else scores)
-    if mask is not None and not bool(mask.any(-1).all()):
+        scores = scores.masked_fill(~mask, float("-inf"))
+    # Without gradients the weights take the place of the scores: fresh memory costs more than the sums.
+    weights = torch.softmax(scores, -1, out=None if torch.is_grad_enabled() else scores)
+    if mask is not None and not (torch.is_inference_mode_enabled() and bool(mask.any(-1).all())):
         weights = weights.masked_fill(~mask, 0.0)  # a row with nothing to attend to is NaN here, zeros from here on
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)
 

@@ -206,13 +206,17 @@ def _look(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> t
     Weights of a few sentences stay in the processor's cache until their sum is known; those of a batch would not.
     """
     batch, length, _ = tokens.states.shape
-    few = max(1, WEIGHTS_AT_ONCE // (layer.self_attention.heads * length**2)) if needed else batch
+    few = batch
+    if needed and tokens.states.device.type == "cpu":
+        few = WEIGHTS_AT_ONCE // max(1, layer.self_attention.heads * length**2)
     parts = [_look_at(layer, part, needed=needed, kept=kept) for part in tokens.split(max(1, few))]
-    x, key, received, weights = map(list, zip(*parts, strict=True))
+    if len(parts) == 1:
+        return parts[0]
+    x, key, received, weights = (list[Any](each) for each in zip(*parts, strict=True))
     return torch.cat(x), torch.cat(key), torch.cat(received) if needed else None, torch.cat(weights) if kept else None
 
 
-def _look_at(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> tuple[Any, ...]:
+def _look_at(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> tuple[Tensor, Tensor, Maybe, Maybe]:
     mask = None if bool(tokens.real.all()) else tokens.mask
     x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=needed or kept)
     received = tokens.received(weights) if needed and weights is not None else None

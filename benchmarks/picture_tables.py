@@ -1,0 +1,96 @@
+"""The tables of docs/pictures.md and docs/cheaper.md, from score cards and the raw JSON of `seq2see bench reduce`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+NOT_YET = "Not run yet."
+MEASURES = {"accuracy": "% right", "bleu": "BLEU"}
+
+Table = Callable[..., str]
+
+
+def accuracies(table: Table) -> str:
+    """Every recipe of pictures that was trained to its end."""
+    rows = []
+    for path in sorted(RESULTS.glob("vit-*.json")):
+        card = json.loads(path.read_text(encoding="utf-8"))
+        ((_, test),) = card["tests"].items()
+        rows.append(
+            (
+                f"`{path.stem}`",
+                f"{card['parameters']:,}",
+                f"{card['training']['epochs']}",
+                f"{card['training']['seconds'] / 60:.1f}",
+                f"{card['machine']['threads']}",
+                f"{test['sentences']:,}",
+                f"{100 * test['accuracy']:.2f}",
+            )
+        )
+    return table(("recipe", "parameters", "epochs", "minutes", "threads", "test pictures", "% right"), *rows)
+
+
+def plain(table: Table) -> str:
+    """A Vision Transformer that was trained with all its tokens."""
+    return _frontier(table, "reduce-plain", "![Quality against speed and FLOPs](images/reduce-plain.png)")
+
+
+def merged(table: Table) -> str:
+    """The same, trained on with merging."""
+    return _frontier(table, "reduce-merged")
+
+
+def pruned(table: Table) -> str:
+    """The same, trained on with learned thresholds."""
+    return _frontier(table, "reduce-pruned")
+
+
+def topped(table: Table) -> str:
+    """The same, trained on with a fixed share of the tokens."""
+    return _frontier(table, "reduce-top")
+
+
+def long(table: Table) -> str:
+    """A translation model on long inputs."""
+    return _frontier(table, "reduce-long", "![Quality against speed and FLOPs](images/reduce-long.png)")
+
+
+def _frontier(table: Table, name: str, picture: str = "") -> str:
+    """Every setting beside the untouched model of its run; `against plain`: to the model trained with all tokens."""
+    result = _found(name)
+    whole = _found("reduce-long" if name == "reduce-long" else "reduce-plain")
+    if result is None or whole is None:
+        return NOT_YET
+    first, reference = result["rows"][0], whole["rows"][0]["quality"]
+    decodes = any(row["encoded_per_second"] != row["per_second"] for row in result["rows"])
+    head = ("", "a second", "faster", *(["encoder faster"] if decodes else []), "FLOPs", "tokens left", "memory")
+    rows = [_row(row, first, reference, decodes=decodes) for row in result["rows"]]
+    machine = f"{result['machine']['processor']}, {result['machine']['cores']} cores"
+    note = f"{result['count']:,} of {result['text']}, medians of {result['rounds']} round(s) in turn; {machine}"
+    if result["trained"]:
+        left = " · ".join(f"{each:.1f}" for each in result["rows"][1]["layer_tokens"])
+        note += f"; as trained: `{result['trained']}`, tokens left after each layer {left}"
+    return "\n\n".join(
+        [table((*head, MEASURES[result["measure"]], "against plain"), *rows), note, *([picture] if picture else [])]
+    )
+
+
+def _found(name: str) -> Any:
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _row(row: Any, first: Any, reference: float, *, decodes: bool) -> tuple[str, ...]:
+    faster = ["per_second", *(["encoded_per_second"] if decodes else [])]
+    return (
+        row["kind"] if row["kind"] in ("untouched", "as trained") else f"{row['kind']} {row['amount']:g}",
+        f"{row['per_second']:,.0f}" if row["per_second"] >= 100 else f"{row['per_second']:.1f}",
+        *(f"{row[key] / first[key]:.2f} ×" for key in faster),
+        f"{row['gflops_share']:.0%}",
+        f"{row['layer_tokens'][-1]:.0f}",
+        f"{row['peak_memory_mb']:.0f} MB",
+        f"{row['quality']:.2f}",
+        f"{row['quality'] - reference:+.2f}",
+    )
