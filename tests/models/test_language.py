@@ -16,7 +16,7 @@ from seq2see.layers.trace import Trace
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.text.vocab import END, MASK, PAD
 from seq2see.training.gradients import Gradients
-from seq2see.training.packed import logits_and_targets
+from seq2see.training.packed import answers as packed_answers
 
 WIDTH, LAYERS, SOURCE, TARGET, LABELS = 12, 3, 17, 19, 6
 PAIRS: list[IdPair] = [([4, 9, 16, 5, 5], [7, 18, 4]), ([8, 3], [11, 12, 13, 14, 4, 6, 7]), ([6, 7, 8, 4], [5])]
@@ -274,7 +274,8 @@ def test_gradients_reach_every_parameter_and_are_those_of_the_plain_loss(make: A
     pairs = {masked: HIDDEN, classifier: LABELLED}.get(make, PAIRS)
     way = collate_answers if make in (masked, classifier) else collate
     batch = way(pairs, range(3))
-    logits, targets = logits_and_targets(model, batch)
+    found = packed_answers(model, batch)
+    logits, targets = found.logits, found.targets
     close(logits, model(batch)[batch.target_out != PAD])
     expected = functional.cross_entropy(model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD)
     slopes = torch.autograd.grad(expected, list(model.parameters()))

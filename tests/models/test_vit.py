@@ -13,7 +13,7 @@ from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
 from seq2see.text.vocab import SPECIALS
 from seq2see.training.gradients import Gradients
-from seq2see.training.packed import logits_and_targets
+from seq2see.training.packed import answers
 
 CHANNELS, HEIGHT, WIDTH, CLASSES = 3, 4, 6, 7  # in patches of 2: two rows of three
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -141,7 +141,8 @@ def test_the_mean_of_equal_patches_is_the_same_however_many_were_merged() -> Non
 
 def test_training_fills_every_gradient() -> None:
     model = vit(dropout=0.1).train()
-    logits, targets = logits_and_targets(model, batch(pixels()))
+    found = answers(model, batch(pixels()))
+    logits, targets = found.logits, found.targets
     assert logits.shape == (5, CLASSES) and targets.tolist() == batch(pixels()).target_out[:, 0].tolist()
     pairs = [(list(range(6)), answer) for answer in batch(pixels()).target_out.tolist()]
     gradients = Gradients(model, TrainConfig(steps=1), 2, lambda _, lines: batch(pixels()[list(lines)]))

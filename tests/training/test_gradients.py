@@ -1,14 +1,17 @@
 """The gradient of an update: the same from one worker and from several, and the same again."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2see.batches import IdPair, collate, plan
+from seq2see.batches import Batch, IdPair, collate, plan
 from seq2see.config import ModelConfig, TrainConfig
 from seq2see.models.transformer import Transformer
 from seq2see.text.vocab import PAD
+from seq2see.training import gradients
 from seq2see.training.gradients import TOKENS_OF_A_WORKER, Gradients, workers_for
 
 CLASSES = 13
@@ -48,6 +51,26 @@ def test_workers_together_give_the_gradient_of_the_mean_loss_per_token(workers: 
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+def test_a_long_batch_takes_several_passes_to_the_same_gradient(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def counting(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
+        seen.append(len(lines) * max(len(side) + 1 for line in lines for side in pairs[line]))
+        return collate(pairs, lines)
+
+    network, lines = model(), range(len(PAIRS))
+    whole = Gradients(network, CONFIG, workers).fill(PAIRS, [lines], "0")
+    expected = [weight.grad for weight in network.parameters()]
+    monkeypatch.setattr(gradients, "TOKENS_OF_A_PASS", 20)
+    monkeypatch.setattr(gradients, "NUMBERS_OF_A_PASS", 20 * network.width)
+    parts = Gradients(network, CONFIG, workers, counting).fill(PAIRS, [lines], "0")
+    assert len(seen) > 2 and len(seen) % workers == 0
+    assert max(seen) <= 20 + 8  # and a sentence, where parts are uneven
+    assert parts.tokens == whole.tokens and parts.loss == pytest.approx(whole.loss, rel=1e-9)
+    torch.testing.assert_close([weight.grad for weight in network.parameters()], expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_the_key_decides_the_dropout_bit_for_bit(workers: int) -> None:
     network = model(dropout=0.3)
     first, again, other = (filled(network, workers, key)[2] for key in ("a", "a", "b"))
@@ -77,10 +100,10 @@ def test_a_mistake_in_a_worker_comes_out() -> None:
 
 def test_what_a_failed_update_left_does_not_count() -> None:
     network = model()
-    gradients = Gradients(network, CONFIG, 2)
+    twice = Gradients(network, CONFIG, 2)
     with pytest.raises(IndexError):
-        gradients.fill([([4], [5]), ([99], [5])], [[0, 1]], "a")  # the first worker has its share already
-    gradients.fill(PAIRS, BATCHES, "0")
+        twice.fill([([4], [5]), ([99], [5])], [[0, 1]], "a")  # the first worker has its share already
+    twice.fill(PAIRS, BATCHES, "0")
     found = [weight.grad for weight in network.parameters()]
     torch.testing.assert_close(found, filled(model(), 2)[2])
 

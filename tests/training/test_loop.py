@@ -206,14 +206,14 @@ def test_the_moving_average_is_what_is_validated_and_kept(reporter: Reporter, tm
 def test_a_loss_that_is_not_finite_ends_the_run_in_one_line(
     reporter: Reporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: int
 ) -> None:
-    calls, real = 0, gradients.smoothed_loss
+    calls, real = 0, gradients.loss_of
 
     def breaking(*arguments: Any) -> torch.Tensor:
         nonlocal calls
         calls += 1
         return real(*arguments) * (math.nan if calls == update else 1)
 
-    monkeypatch.setattr(gradients, "smoothed_loss", breaking)
+    monkeypatch.setattr(gradients, "loss_of", breaking)
     run = training(reporter, tmp_path / "c", steps=9, checkpoint_every=2)
     with pytest.raises(WorkError) as caught:
         run.run()

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2see.text.vocab import PAD
-from seq2see.training.loss import smoothed_loss
+from seq2see.training.loss import smoothed_loss, smoothed_loss_of
 
 BATCH, LENGTH, CLASSES = 3, 5, 11
 
@@ -97,3 +97,23 @@ def test_large_logits_overflow_nowhere() -> None:
     loss.backward()
     assert loss.item() == pytest.approx(2e4)
     assert logits.grad is not None and logits.grad.flatten().tolist() == [1, -1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("classes", [CLASSES, 16, 33])
+@pytest.mark.parametrize("over", ["all", "others"])
+def test_the_loss_of_states_is_that_of_their_logits(over: str, classes: int) -> None:
+    torch.manual_seed(8)
+    output = torch.nn.Linear(7, classes).double()
+    states, target = torch.randn(6, 7, dtype=torch.float64, requires_grad=True), torch.randint(PAD + 1, classes, (6,))
+    losses = smoothed_loss_of(states, output, target, 0.1, over), smoothed_loss(output(states), target, 0.1, over)
+    torch.testing.assert_close(*losses, rtol=1e-12, atol=1e-12)
+    slopes = [torch.autograd.grad(0.3 * loss, [states, *output.parameters()]) for loss in losses]
+    torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-12)
+
+
+def test_the_loss_of_states_has_its_gradient_once() -> None:
+    states, output = torch.randn(2, 7, requires_grad=True), torch.nn.Linear(7, CLASSES)
+    loss = smoothed_loss_of(states, output, torch.tensor([3, 4]))
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

@@ -8,7 +8,7 @@ from seq2see.batches import IdPair, collate
 from seq2see.config import ModelConfig
 from seq2see.models.transformer import Transformer
 from seq2see.text.vocab import PAD
-from seq2see.training.packed import Places, logits_and_targets
+from seq2see.training.packed import Places, answers
 
 UNEVEN: list[IdPair] = [([4, 5, 6], [7, 8]), ([9], [4, 5, 6, 7, 8]), ([5, 5, 4, 8, 9, 6], [11])]
 EVEN: list[IdPair] = [([4, 5], [7, 8, 9]), ([9, 6], [4, 5, 6])]
@@ -27,15 +27,16 @@ def test_the_same_as_the_model_at_real_tokens(kind: dict[str, object], pairs: li
     config = ModelConfig.model_validate({"width": 8, "heads": 2, "encoder_layers": 2, "decoder_layers": 3, **kind})
     model = Transformer(config, 13, 17).double().eval()
     batch = collate(pairs, range(len(pairs)))
-    logits, targets = logits_and_targets(model, batch)
+    found = answers(model, batch)
+    logits, targets = found.logits, found.targets
     real = batch.target_out != PAD
     expected = model(batch)[real]
     assert torch.equal(targets, batch.target_out[real])
     torch.testing.assert_close(logits, expected, rtol=1e-12, atol=1e-12)
     slopes = torch.randn_like(logits)
     weights = list(model.parameters())
-    found, wanted = (torch.autograd.grad(of, weights, slopes) for of in (logits, expected))
-    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+    slopes_found, wanted = (torch.autograd.grad(of, weights, slopes) for of in (logits, expected))
+    torch.testing.assert_close(slopes_found, wanted, rtol=1e-10, atol=1e-12)
 
 
 def test_a_model_of_another_kind_is_asked_itself() -> None:
@@ -45,8 +46,7 @@ def test_a_model_of_another_kind_is_asked_itself() -> None:
 
     batch = collate(UNEVEN, [0, 1, 2])
     everything = torch.randn(3, 6, 4)
-    logits, _ = logits_and_targets(Constant(), batch)
-    assert torch.equal(logits, everything[batch.target_out != PAD])
+    assert torch.equal(answers(Constant(), batch).logits, everything[batch.target_out != PAD])
 
 
 def test_splitting_into_heads_and_joining_them_are_inverse() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,11 +13,15 @@ from seq2see.batches import Batch, Collate, IdPair, collate
 from seq2see.config import TrainConfig
 from seq2see.layers.dropout import seeded
 from seq2see.layers.reducing import cost, watch
-from seq2see.training.loss import smoothed_loss
-from seq2see.training.packed import logits_and_targets
+from seq2see.models.transformer import Transformer
+from seq2see.training.loss import smoothed_loss, smoothed_loss_of
+from seq2see.training.packed import answers
 from seq2see.workers import share_out
 
 TOKENS_OF_A_WORKER = 256  # on the longer side of a batch; with fewer, products get too small to be fast
+# Of a Transformer on a CPU: longer passes are no faster, and all that one computes is in memory at once.
+TOKENS_OF_A_PASS = 640  # with padding, and for narrow models more:
+NUMBERS_OF_A_PASS = 160_000  # tokens times the width
 
 
 class Update(NamedTuple):
@@ -34,12 +39,14 @@ class Gradients:
         self.weights = [weight for weight in model.parameters() if weight.requires_grad]
         self.device = self.weights[0].device
         self.replicas = [_replica(model) for _ in range(workers)]
+        self.longest = math.inf
+        if isinstance(model, Transformer) and self.device.type == "cpu":
+            self.longest = max(TOKENS_OF_A_PASS, NUMBERS_OF_A_PASS / model.width)
 
     def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
         """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
-        shares = [
-            [self.collate(pairs, lines) for lines in share if lines] for share in _shares(pairs, batches, self.workers)
-        ]
+        passes = _passes(pairs, batches, self.longest, self.workers)
+        shares = [[self.collate(pairs, lines) for lines in share] for share in _shares(pairs, passes, self.workers)]
         tokens = sum(batch.target_tokens for share in shares for batch in share)  # </s> counts
 
         def work(worker: int) -> float:
@@ -70,9 +77,12 @@ class Gradients:
 def loss_of(model: nn.Module, batch: Batch, config: TrainConfig) -> Tensor:
     """The loss summed over the target tokens and, where pruning is learned, what each pays for the tokens kept."""
     trace = watch(model)
-    logits, targets = logits_and_targets(model, batch, trace)
-    loss = smoothed_loss(logits, targets, config.label_smoothing, config.smoothing)
-    return loss + len(targets) * cost(model, trace)
+    found, how = answers(model, batch, trace), (config.label_smoothing, config.smoothing)
+    if found.output is None:
+        loss = smoothed_loss(found.states, found.targets, *how)
+    else:
+        loss = smoothed_loss_of(found.states, found.output, found.targets, *how)
+    return loss + len(found.targets) * cost(model, trace)
 
 
 def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], accumulate: int, device: torch.device) -> int:
@@ -82,17 +92,30 @@ def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], accumula
     return max(1, min(torch.get_num_threads(), enough)) if device.type == "cpu" else 1
 
 
-def _shares(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], workers: int) -> list[list[Sequence[int]]]:
-    """The batches of each worker, about as much work for one as for another."""
-    if len(batches) < workers:
-        # Neighbours are alike in length, so that every other sentence is half of the work.
-        return [[lines[worker::workers] for lines in batches] for worker in range(workers)]
+def _passes(
+    pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], longest: float, workers: int
+) -> list[Sequence[int]]:
+    """The batches, those with more than `longest` tokens in parts; if there are too few, in some for each worker.
+
+    Neighbours are alike in length, so that every other sentence is half of the work.
+    """
+    passes: list[Sequence[int]] = []
+    for batch in batches:
+        parts = math.ceil(len(batch) * max(len(side) + 1 for line in batch for side in pairs[line]) / longest) or 1
+        if len(batches) < workers:
+            parts = workers * math.ceil(parts / workers)
+        passes += [lines for part in range(parts) if (lines := batch[part::parts])]
+    return passes
+
+
+def _shares(pairs: Sequence[IdPair], passes: Sequence[Sequence[int]], workers: int) -> list[list[Sequence[int]]]:
+    """The passes of each worker, about as much work for one as for another."""
 
     def work(lines: Sequence[int]) -> int:
         return len(lines) * sum(max(len(pairs[line][side]) for line in lines) for side in (0, 1))
 
     shares: list[list[Sequence[int]]] = [[] for _ in range(workers)]
-    for lines in sorted(batches, key=work, reverse=True):
+    for lines in sorted(passes, key=work, reverse=True):
         min(shares, key=lambda share: sum(map(work, share))).append(lines)
     return shares
 

@@ -1,11 +1,11 @@
-"""The Transformer's logits in training, without work on padding: an eighth less to compute in a mixed batch.
+"""The Transformer in training, without work on padding: an eighth less to compute in a mixed batch.
 
 Only attention needs the sentences side by side; all else acts on one position at a time, and here on the real ones
 alone. A test holds the logits and their gradients to those of `model(batch)`.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -65,21 +65,31 @@ class Places:
         return torch.unflatten(_pick(x.flatten(0, 2), self.parts), 0, (-1, self.shape[1])).flatten(1)
 
 
-def logits_and_targets(model: nn.Module, batch: Batch, trace: Trace | None = None) -> tuple[Tensor, Tensor]:
-    """The logits (N, V) at the N real target tokens, and these tokens."""
+class Answers(NamedTuple):
+    """What a model says of the N real target tokens."""
+
+    states: Tensor  # (N, D), or (N, V) if there is no `output`
+    output: nn.Linear | None  # makes logits of the states: the largest product, so the loss sees to it
+    targets: Tensor  # (N,)
+
+    @property
+    def logits(self) -> Tensor:
+        return self.states if self.output is None else self.output(self.states)
+
+
+def answers(model: nn.Module, batch: Batch, trace: Trace | None = None) -> Answers:
+    """A forward pass at the real target tokens alone."""
     heads = model.encoder[0].self_attention.heads if isinstance(model, Transformer) else 1
     target = Places(batch.target_out, heads)
+    right = batch.target_out.flatten().index_select(0, target.real)
     if isinstance(model, Transformer) and model.plan is None:  # with one the places of the source change
-        logits = _logits(model, batch, target)
-    elif isinstance(model, Stack):
-        states = model.states(batch, trace)
-        logits = model.output(target.pack(states))  # the largest product, where there is a target alone
-    else:
-        logits = target.pack(model(batch) if trace is None else model(batch, trace))
-    return logits, batch.target_out.flatten().index_select(0, target.real)
+        return Answers(_states(model, batch, target), model.output, right)
+    if isinstance(model, Stack):
+        return Answers(target.pack(model.states(batch, trace)), model.output, right)
+    return Answers(target.pack(model(batch) if trace is None else model(batch, trace)), None, right)
 
 
-def _logits(model: Transformer, batch: Batch, target: Places) -> Tensor:
+def _states(model: Transformer, batch: Batch, target: Places) -> Tensor:
     source, mask = Places(batch.source, target.shape[1]), padding_mask(batch.source, PAD)
     x = source.pack(model.embed(model.source_embedding, model.source_positions, batch.source))
     for layer in model.encoder:
@@ -95,7 +105,7 @@ def _logits(model: Transformer, batch: Batch, target: Places) -> Tensor:
         y = layer.cross_residual.before(x)
         x = layer.cross_residual.after(x, _look(layer.cross_attention, y, target, memory, source, mask))
         x = layer.feed_forward_residual.after(x, layer.feed_forward(layer.feed_forward_residual.before(x)))
-    return model.output(model.decoder_norm(x))  # type: ignore[no-any-return]
+    return model.decoder_norm(x)  # type: ignore[no-any-return]
 
 
 def _look(
