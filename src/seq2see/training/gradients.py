@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from seq2see.workers import share_out
 
 TOKENS_OF_A_WORKER = 256  # on the longer side of a batch; with fewer, products get too small to be fast
 # Of a Transformer on a CPU: longer passes are no faster, and all that one computes is in memory at once.
-TOKENS_OF_A_PASS = 640  # with padding, and for narrow models more:
+TOKENS_OF_A_PASS = 448  # with padding, and for narrow models more:
 NUMBERS_OF_A_PASS = 160_000  # tokens times the width
 
 
@@ -45,8 +46,8 @@ class Gradients:
 
     def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
         """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
-        passes = _passes(pairs, batches, self.longest, self.workers)
-        shares = [[self.collate(pairs, lines) for lines in share] for share in _shares(pairs, passes, self.workers)]
+        passes = _shares(pairs, batches, self.longest, self.workers)
+        shares = [[self.collate(pairs, lines) for lines in share] for share in passes]
         tokens = sum(batch.target_tokens for share in shares for batch in share)  # </s> counts
 
         def work(worker: int) -> float:
@@ -92,32 +93,31 @@ def workers_for(pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], accumula
     return max(1, min(torch.get_num_threads(), enough)) if device.type == "cpu" else 1
 
 
-def _passes(
+def _shares(
     pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], longest: float, workers: int
-) -> list[Sequence[int]]:
-    """The batches, those with more than `longest` tokens in parts; if there are too few, in some for each worker.
+) -> list[list[Sequence[int]]]:
+    """The passes of each worker, which has every so-manyth sentence by length: as much work for one as for another.
 
-    Neighbours are alike in length, so that every other sentence is half of the work.
+    The gradient is a sum over sentences, so a pass need not be a batch. Each has sentences of like length, and with
+    padding about as many tokens as the next: at most `longest`, or those of the largest batch.
     """
-    passes: list[Sequence[int]] = []
-    for batch in batches:
-        parts = math.ceil(len(batch) * max(len(side) + 1 for line in batch for side in pairs[line]) / longest) or 1
-        if len(batches) < workers:
-            parts = workers * math.ceil(parts / workers)
-        passes += [lines for part in range(parts) if (lines := batch[part::parts])]
-    return passes
+
+    def length(line: int) -> int:
+        return max(map(len, pairs[line])) + 1
+
+    longest = min(longest, max(len(batch) * max(map(length, batch)) for batch in batches))
+    lines = sorted((line for batch in batches for line in batch), key=length, reverse=True)
+    return [_passes([(line, length(line)) for line in lines[worker::workers]], longest) for worker in range(workers)]
 
 
-def _shares(pairs: Sequence[IdPair], passes: Sequence[Sequence[int]], workers: int) -> list[list[Sequence[int]]]:
-    """The passes of each worker, about as much work for one as for another."""
-
-    def work(lines: Sequence[int]) -> int:
-        return len(lines) * sum(max(len(pairs[line][side]) for line in lines) for side in (0, 1))
-
-    shares: list[list[Sequence[int]]] = [[] for _ in range(workers)]
-    for lines in sorted(passes, key=work, reverse=True):
-        min(shares, key=lambda share: sum(map(work, share))).append(lines)
-    return shares
+def _passes(lines: Sequence[tuple[int, int]], longest: float) -> list[Sequence[int]]:
+    """Lines and their lengths, falling, in as few parts as can be, and these as even as can be."""
+    before = [0, *itertools.accumulate(length for _, length in lines)]
+    parts = math.ceil(before[-1] / longest)
+    passes: list[list[int]] = [[] for _ in range(parts)]
+    for (line, _), tokens in zip(lines, before, strict=False):
+        passes[tokens * parts // before[-1]].append(line)
+    return list(filter(None, passes))
 
 
 def _replica(model: nn.Module) -> nn.Module:
