@@ -20,9 +20,10 @@ def found(name: str) -> Any:
 
 def utilisation(table: Table) -> str:
     """How much of the machine's own limit training uses."""
-    rows = [("size", "target tokens/s", "of the matrix peak", "matrix peak", "peak memory")]
+    rows, machines = [("size", "target tokens/s", "of the matrix peak", "matrix peak", "peak memory")], set[str]()
     for size, name in SIZES.items():
         if (result := found(f"bench-{size}")) is not None:
+            machines.add(f"{result['machine']['processor']}, {result['machine']['cores']} cores")
             rows.append(
                 (
                     f"{size} ({name})",
@@ -32,7 +33,7 @@ def utilisation(table: Table) -> str:
                     f"{result['peak_memory_mb']:,.0f} MB",
                 )
             )
-    return table(*rows) if len(rows) > 1 else NOT_YET
+    return f"{table(*rows)}\n\n{'; '.join(sorted(machines))}" if machines else NOT_YET
 
 
 def frontier(table: Table) -> str:

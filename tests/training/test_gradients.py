@@ -37,7 +37,7 @@ def filled(network: Transformer, workers: int, key: str = "0") -> tuple[float, i
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_workers_together_give_the_gradient_of_the_mean_loss_per_token(workers: int, tie: str) -> None:
-    """Up to three share whole batches; four split each, and the batch of one sentence leaves most without work."""
+    """All sentences of the update are dealt out, to four workers not as many each."""
     network = model(tie=tie)
     loss, tokens, found = filled(network, workers)
     batch = collate(PAIRS, [line for lines in BATCHES for line in lines])
