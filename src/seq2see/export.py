@@ -31,7 +31,7 @@ PRECISIONS = ("int8", "float32")
 TOLERANCE = 1e-4  # of a token's log p, or of 1 where that is less; what we have trained differs by 5e-6
 SENTENCES, MADE_UP = 100, 24  # compared on
 LONGEST = 512  # tokens of a made-up sentence
-BATCHES = (2048, 8192, 32768)  # source tokens times the beam
+BATCHES = (1024, 512, 2048, 4096, 16384)  # source tokens times the beam
 CALIBRATION = 8.0  # seconds, in all
 WARM_UP = 16  # sentences, to learn how many a second there are
 
@@ -240,8 +240,7 @@ def _near(translator: Translator, source: Ids, mine: Ids, other: Ids) -> None:
 def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> Setting:
     """The setting that translates the most sentences a second here; a few seconds decide."""
     how = Search.of(translator.recipe)
-    shares = dict.fromkeys([(cores(), 1), (1, cores())])
-    settings = [Setting(workers, threads, tokens) for workers, threads in shares for tokens in BATCHES]
+    settings = [Setting(cores(), 1, tokens) for tokens in BATCHES]
 
     def rate(setting: Setting, count: int) -> float:
         engine = Engine(folder, translator.recipe, translator.tokenizers, setting)
@@ -251,11 +250,15 @@ def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> S
         return count / (time.perf_counter() - begun)
 
     begun, threads = time.perf_counter(), torch.get_num_threads()
-    count = max(WARM_UP, int(rate(settings[0], WARM_UP) * CALIBRATION / (len(settings) + 1)))
+    count = max(WARM_UP, int(rate(settings[0], WARM_UP) * CALIBRATION / (len(settings) + 2)))
     rates: dict[Setting, float] = {}
     for setting in settings:
         if not rates or time.perf_counter() - begun < CALIBRATION:
             rates[setting] = rate(setting, count)
+    best = max(rates, key=rates.__getitem__)
+    together = Setting(1, cores(), best.batch_tokens)  # all cores at one batch is seldom faster, so it is tried once
+    if together != best and time.perf_counter() - begun < CALIBRATION:
+        rates[together] = rate(together, count)
     torch.set_num_threads(threads)  # CTranslate2 sets its own number for the whole thread, and so for torch
     return max(rates, key=rates.__getitem__)
 
