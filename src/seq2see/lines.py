@@ -42,10 +42,12 @@ def translate(
     parts: list[list[int]] = []
     bounds = [0]
     for line, text in enumerate(texts, start=first_line):
-        pieces = split(text, tokenizers.source, limit) if text.strip() else []
-        if len(pieces) > 1:
-            warn(f"line {line}: longer than the model's {limit} tokens; translated in {len(pieces)} pieces")
-        parts += filter(None, map(tokenizers.source.encode, pieces))
+        encoded = [tokenizers.source.encode(text.strip())]
+        if len(encoded[0]) > limit:
+            encoded = [*map(tokenizers.source.encode, split(text, tokenizers.source, limit))]
+        if len(encoded) > 1:
+            warn(f"line {line}: longer than the model's {limit} tokens; translated in {len(encoded)} pieces")
+        parts += filter(None, encoded)
         bounds.append(len(parts))
     decoded = [
         [Translation(tokenizers.target.decode(h.ids), h.log_probability, h.score) for h in hypotheses]
