@@ -99,7 +99,7 @@ def _shares(
     """The passes of each worker, which has every so-manyth sentence by length: as much work for one as for another.
 
     The gradient is a sum over sentences, so a pass need not be a batch. Each has sentences of like length, and with
-    padding about as many tokens as the next: at most `longest`, or those of the largest batch.
+    padding about as many tokens as the next: not many more than `longest`, or than the largest batch has.
     """
 
     def length(line: int) -> int:
