@@ -21,6 +21,8 @@ from seq2see.config import Recipe
 from seq2see.errors import InputError
 from seq2see.layers.reducing import Pruning
 from seq2see.layers.trace import Trace
+from seq2see.models.vit import VisionTransformer
+from seq2see.pretrained import Pretrained, take_over
 from seq2see.run import examine, train
 from seq2see.training.loop import Training
 from seq2see.vision import PictureModel, load_pictures
@@ -332,7 +334,7 @@ def test_attention_is_drawn_over_the_picture(call: Call, dots: Dots, model: Path
         (['data.train=["a", "b"]'], "data.train lists files; pictures are in one folder"),
         (["augment.shift=-1"], "augment.shift = -1: input should be greater than or equal to 0"),
         (["model.pool=most"], "model.pool = 'most': input should be 'class' or 'mean'"),
-        (["model.overlap=3"], "model.overlap (3) must be at most model.patch (2)"),
+        (["model.overlap=5"], "model.overlap (5) must be at most twice model.patch (2)"),
         (["model.patches=2"], "unknown key model.patches; did you mean model.patch?"),
     ],
 )
@@ -379,6 +381,20 @@ def test_pruning_is_learned_plain_then_soft_then_hard(dots: Dots, model: Path) -
     assert event["model"] == str(dots.folder / "soft") and "plan.thresholds" in event["taken"]
     dots.train("plain", "train.steps=1", "model.pool=mean", init=dots.folder / "hard")
     assert " · left there: class_embedding (1), plan (1)\n" in dots.said.getvalue()
+
+
+def test_smaller_patches_begin_at_the_positions_between_those_of_larger_ones(model: Path) -> None:
+    recipe = Recipe.load(model / "recipe.toml", ["model.patch=1"])
+    fine, coarse = VisionTransformer(recipe.model, (1, HEIGHT, WIDTH), 7), weights(model)
+    taken = take_over(fine, recipe, Pretrained.load(model, "images"))
+    assert "row_embedding.weight" in taken.taken and taken.new == ["patches.weight"]  # of 1 pixel, no longer 2 × 2
+    rows, found = coarse["row_embedding.weight"], fine.row_embedding.weight
+    assert rows.shape == (4, 16) and found.shape == (8, 16)
+    assert torch.allclose(found[[0, -1]], rows[[0, -1]])  # nothing lies beyond the edge
+    assert torch.allclose(found[1], 0.75 * rows[0] + 0.25 * rows[1], atol=1e-6)
+    same = VisionTransformer(Recipe.load(model / "recipe.toml").model, (1, HEIGHT, WIDTH), 7)
+    take_over(same, recipe, Pretrained.load(model, "images"))
+    assert torch.equal(same.row_embedding.weight, rows)  # bit by bit
 
 
 def test_pixels_mean_what_they_meant_where_the_weights_come_from(dots: Dots, model: Path, tmp_path: Path) -> None:

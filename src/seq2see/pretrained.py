@@ -10,7 +10,8 @@ from typing import Any
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from seq2see.config import Recipe
 from seq2see.errors import InputError
@@ -21,6 +22,7 @@ from seq2see.text.tokenizers import Tokenizers
 from seq2see.training import checkpoint
 
 SHOWN = 3  # classes of those that differ
+GRID = ("row_embedding.weight", "column_embedding.weight")  # positions of patches, in order from edge to edge
 
 
 @dataclass(frozen=True)
@@ -103,20 +105,31 @@ class Taken:
 
 @torch.no_grad()
 def take_over(model: nn.Module, recipe: Recipe, other: Pretrained, pair: Tokenizers | None = None) -> Taken:
-    """Copy each weight whose name and shape fit and whose rows, if they are words of the pair, are the same words."""
+    """Copy each weight whose name and shape fit and whose rows, if they are words of the pair, are the same words.
+
+    Positions of larger or smaller patches are those in between: the same place in the picture.
+    """
     taken: dict[str, str] = {}
     for name, own in checkpoint.weights(model).items():
         # A model of one side calls it target, whichever side of a translation it is.
         there = next((each for each in (name, name.replace("source_", "target_")) if each in other.weights), None)
-        if there is None or other.weights[there].shape != own.shape:
+        if there is None:
+            continue
+        found = _stretched(other.weights[there], len(own)) if name in GRID else other.weights[there]
+        if found.shape != own.shape:
             continue
         if pair is None or _words(name, recipe, pair) == _words(there, other.recipe, other.tokenizers):
-            own.copy_(other.weights[there])
+            own.copy_(found)
             taken[name] = there
     if not any(other.weights[there].dim() > 1 for there in taken.values()):  # an output's bias is as good as nothing
         raise InputError(f"--init {other.directory}: none of its matrices fits this recipe's model")
     new = [name for name in checkpoint.weights(model) if name not in taken]
     return Taken(list(taken), new, sorted(other.weights.keys() - taken.values()))
+
+
+def _stretched(positions: Tensor, count: int) -> Tensor:
+    """Positions (n, D) from edge to edge as `count` of them: unchanged if they are as many already."""
+    return functional.interpolate(positions.T[None], count, mode="linear", align_corners=False)[0].T
 
 
 def _words(name: str, recipe: Recipe, pair: Tokenizers) -> object:

@@ -89,8 +89,8 @@ class ModelConfig(Section):
             raise ValueError(f"model.{name} / model.heads ({self.head_size}) must be even for rotary positions")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"model.width ({self.width}) must be even for sinusoidal positions")
-        if self.overlap > self.patch:
-            raise ValueError(f"model.overlap ({self.overlap}) must be at most model.patch ({self.patch})")
+        if self.overlap > 2 * self.patch:
+            raise ValueError(f"model.overlap ({self.overlap}) must be at most twice model.patch ({self.patch})")
         return self
 
     @property
