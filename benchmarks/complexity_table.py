@@ -1,10 +1,7 @@
 """The table of docs/cost.md, from what `seq2see bench attention --json` printed."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
+from figures import NOT_YET, raw, table
 
-RESULT = Path(__file__).parent / "results" / "complexity.json"
 PICTURE = "![Time, memory and the longest path of each layer, over the length](images/complexity.png)"
 NAMES = {
     "recurrent": "recurrent (LSTM)",
@@ -15,11 +12,10 @@ NAMES = {
 }
 
 
-def complexity(table: Callable[..., str]) -> str:
+def complexity() -> str:
     """Growth, fitted and in theory, and the costs and counts of the longest sequences."""
-    if not RESULT.exists():
-        return "Not run yet."
-    found = json.loads(RESULT.read_text(encoding="utf-8"))
+    if (found := raw("complexity")) is None:
+        return NOT_YET
     longest = {row["kind"]: row for row in found["rows"] if row["length"] == found["settings"]["lengths"][-1]}
     head = ("layer", "time", "memory", "time, forward", "memory, forward")
     head += tuple(f"n = {found['settings']['lengths'][-1]:,}: {what}" for what in ("ms", "MB", "sequential", "path"))

@@ -1,29 +1,19 @@
 """The tables of docs/before.md and docs/after.md, from the raw JSON of the benchmarks that they name."""
 
-import json
 import statistics
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
-NOT_YET = "Not run yet."
+from figures import NOT_YET, raw, table
+
 CURVES = (
     "![Learning curves over minutes and over epochs, and BLEU by the length of the source](images/architectures.png)"
 )
 LOOKS = "![What each decoder looks at while it reads the same translation](images/architectures-attention.png)"
 
-Table = Callable[..., str]
 
-
-def found(name: str) -> Any:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
-def architectures(table: Table) -> str:
+def architectures() -> str:
     """Every kind of model on Multi30k, at the same wall-clock and at the same epochs."""
-    if (result := found("architectures")) is None:
+    if (result := raw("architectures")) is None:
         return NOT_YET
     budgets, tests = result["budgets"], list(result["rows"]["minutes"][0]["bleu"])
     head = ("model", "recipe", "parameters", "target tokens/s", "epochs")
@@ -45,11 +35,11 @@ def architectures(table: Table) -> str:
     machine = f"{first['machine']['processor']}, {first['machine']['threads']} thread(s) each"
     verdicts = ", ".join(f"{name}: {verdict}" for name, verdict in result["verdicts"].items() if verdict)
     note = f"One seed, beam 4; {machine}; {first['signature']}. Paired tests against the {first['name']}: {verdicts}."
-    parts = [table(head, *rows), note, *further_seeds(table, result), CURVES, by_length(table, result), LOOKS]
+    parts = [table(head, *rows), note, *further_seeds(result), CURVES, by_length(result), LOOKS]
     return "\n\n".join(parts)
 
 
-def further_seeds(table: Table, result: Any) -> list[str]:
+def further_seeds(result: Any) -> list[str]:
     """The two kinds in front with every seed, the first one included."""
     if not result["seeds"]:
         return []
@@ -66,15 +56,15 @@ def further_seeds(table: Table, result: Any) -> list[str]:
     return [about, table(("seed", *(f"{name}: {test}" for test, name in columns), "p"), *rows)]
 
 
-def by_length(table: Table, result: Any) -> str:
+def by_length(result: Any) -> str:
     buckets = result["by_length"]
     head = ("BLEU by words of the source", *(f"{each['bucket']} ({each['sentences']} sentences)" for each in buckets))
     return table(head, *((name, *(f"{each['bleu'][name]:.1f}" for each in buckets)) for name in buckets[0]["bleu"]))
 
 
-def blanks(table: Table) -> str:
+def blanks() -> str:
     """How many blanks the masked model fills so that the sentence agrees."""
-    if (result := found("blanks")) is None:
+    if (result := raw("blanks")) is None:
         return NOT_YET
     rows = [(kind, f"{of['asked']}", f"{of['right'] / of['asked']:.1%}") for kind, of in result["kinds"].items()]
     asked = sum(of["asked"] for of in result["kinds"].values())
@@ -82,9 +72,9 @@ def blanks(table: Table) -> str:
     return table(("blank", "asked", "agrees"), *rows)
 
 
-def pretraining(table: Table) -> str:
+def pretraining() -> str:
     """What a hundred labels teach, with and without pre-training."""
-    if (result := found("pretraining")) is None:
+    if (result := raw("pretraining")) is None:
         return NOT_YET
     begun = {row["begun"]: None for row in result["rows"]}  # in their order, once each
     tests = list(result["rows"][0]["tests"])
@@ -98,9 +88,9 @@ def pretraining(table: Table) -> str:
     return f"{table(('begun', *tests), *rows)}\n\n{note}"
 
 
-def perplexities(table: Table) -> str:
+def perplexities() -> str:
     """Counted n-grams and the Transformer over the same tokens."""
-    if (result := found("perplexity")) is None:
+    if (result := raw("perplexity")) is None:
         return NOT_YET
     models = list(next(iter(next(iter(result["models"].values()))["tests"].values())))
     rows = [

@@ -1,26 +1,20 @@
 """The tables of docs/pictures.md and docs/cheaper.md, from score cards and the raw JSON of `seq2see bench reduce`."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
-NOT_YET = "Not run yet."
+from figures import NOT_YET, cards, computer, raw, table
+
 MEASURES = {"accuracy": "% right", "bleu": "BLEU"}
 
-Table = Callable[..., str]
 
-
-def accuracies(table: Table) -> str:
+def accuracies() -> str:
     """Every recipe of pictures that was trained to its end."""
     rows = []
-    for path in sorted(RESULTS.glob("vit-*.json")):
-        card = json.loads(path.read_text(encoding="utf-8"))
+    for name, card in cards("vit-*").items():
         ((_, test),) = card["tests"].items()
         rows.append(
             (
-                f"`{path.stem}`",
+                f"`{name}`",
                 f"{card['parameters']:,}",
                 f"{card['training']['epochs']}",
                 f"{card['training']['seconds'] / 60:.1f}",
@@ -32,42 +26,42 @@ def accuracies(table: Table) -> str:
     return table(("recipe", "parameters", "epochs", "minutes", "threads", "test pictures", "% right"), *rows)
 
 
-def plain(table: Table) -> str:
+def plain() -> str:
     """A Vision Transformer that was trained with all its tokens."""
-    return _frontier(table, "reduce-plain", "![Quality against speed and FLOPs](images/reduce-plain.png)")
+    return _frontier("reduce-plain", "![Quality against speed and FLOPs](images/reduce-plain.png)")
 
 
-def merged(table: Table) -> str:
+def merged() -> str:
     """The same, trained on with merging."""
-    return _frontier(table, "reduce-merged")
+    return _frontier("reduce-merged")
 
 
-def pruned(table: Table) -> str:
+def pruned() -> str:
     """The same, trained on with learned thresholds."""
-    return _frontier(table, "reduce-pruned")
+    return _frontier("reduce-pruned")
 
 
-def topped(table: Table) -> str:
+def topped() -> str:
     """The same, trained on with a fixed share of the tokens."""
-    return _frontier(table, "reduce-top")
+    return _frontier("reduce-top")
 
 
-def long(table: Table) -> str:
+def long() -> str:
     """A translation model on long inputs."""
-    return _frontier(table, "reduce-long", "![Quality against speed and FLOPs](images/reduce-long.png)")
+    return _frontier("reduce-long", "![Quality against speed and FLOPs](images/reduce-long.png)")
 
 
-def _frontier(table: Table, name: str, picture: str = "") -> str:
+def _frontier(name: str, picture: str = "") -> str:
     """Every setting beside the untouched model of its run; `against plain`: to the model trained with all tokens."""
-    result = _found(name)
-    whole = _found("reduce-long" if name == "reduce-long" else "reduce-plain")
+    result = raw(name)
+    whole = raw("reduce-long" if name == "reduce-long" else "reduce-plain")
     if result is None or whole is None:
         return NOT_YET
     first, reference = result["rows"][0], whole["rows"][0]["quality"]
     decodes = any(row["encoded_per_second"] != row["per_second"] for row in result["rows"])
     head = ("", "a second", "faster", *(["encoder faster"] if decodes else []), "FLOPs", "tokens left", "memory")
     rows = [_row(row, first, reference, decodes=decodes) for row in result["rows"]]
-    machine = f"{result['machine']['processor']}, {result['machine']['cores']} cores"
+    machine = computer(result)
     note = f"{result['count']:,} of {result['text']}, medians of {result['rounds']} round(s) in turn; {machine}"
     if result["trained"]:
         left = " · ".join(f"{each:.1f}" for each in result["rows"][1]["layer_tokens"])
@@ -75,11 +69,6 @@ def _frontier(table: Table, name: str, picture: str = "") -> str:
     return "\n\n".join(
         [table((*head, MEASURES[result["measure"]], "against plain"), *rows), note, *([picture] if picture else [])]
     )
-
-
-def _found(name: str) -> Any:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _row(row: Any, first: Any, reference: float, *, decodes: bool) -> tuple[str, ...]:

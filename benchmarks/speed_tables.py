@@ -1,29 +1,18 @@
 """The tables of docs/speed.md that are not the peers', from the raw JSON of `seq2see bench` and `optimizers.py`."""
 
-import json
 import statistics
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
-NOT_YET = "Not run yet."
+from figures import NOT_YET, computer, raw, table
+
 SIZES = {"base": "6+6 layers, width 512", "small": "3+3 layers, width 256"}
 
-Table = Callable[..., str]
 
-
-def found(name: str) -> Any:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
-def utilisation(table: Table) -> str:
+def utilisation() -> str:
     """How much of the machine's own limit training uses."""
     rows, machines = [("size", "target tokens/s", "of the matrix peak", "matrix peak", "peak memory")], set[str]()
     for size, name in SIZES.items():
-        if (result := found(f"bench-{size}")) is not None:
-            machines.add(f"{result['machine']['processor']}, {result['machine']['cores']} cores")
+        if (result := raw(f"bench-{size}")) is not None:
+            machines.add(computer(result))
             rows.append(
                 (
                     f"{size} ({name})",
@@ -36,9 +25,9 @@ def utilisation(table: Table) -> str:
     return f"{table(*rows)}\n\n{'; '.join(sorted(machines))}" if machines else NOT_YET
 
 
-def frontier(table: Table) -> str:
+def frontier() -> str:
     """Every way to translate with one model, by `seq2see bench translate`."""
-    if (result := found("frontier")) is None:
+    if (result := raw("frontier")) is None:
         return NOT_YET
     head = ("engine", "precision", "beam", "workers × threads", "sentences/s", "p50, ms", "p99, ms", "memory", "BLEU")
     rows = [
@@ -55,15 +44,15 @@ def frontier(table: Table) -> str:
         )
         for row in result["rows"]
     ]
-    machine = f"{result['machine']['processor']}, {result['machine']['cores']} cores"
+    machine = computer(result)
     note = f"{result['sentences']:,} sentences of {result['text']}, medians of {result['rounds']} round(s); {machine}; "
     picture = "![Throughput against the latency of one sentence](images/frontier.png)"
     return f"{table(head, *rows)}\n\n{note}{result['signature']}\n\n{picture}"
 
 
-def optimizers(table: Table) -> str:
+def optimizers() -> str:
     """Muon and Adam after the same minutes, a column for each seed."""
-    if (result := found("optimizers")) is None:
+    if (result := raw("optimizers")) is None:
         return NOT_YET
     seeds = sorted({row["seed"] for row in result["rows"]})
     rows = []

@@ -10,37 +10,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import complexity_table
+import model_tables
+import picture_tables
+import speed_tables
+from figures import NOT_YET, cards, computer, raw, table
+
 from seq2see.config import Recipe
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 NOT_RUN = "not run here"
-NOT_YET = "Not run yet."
 OWN_LINE = "multi30k-??-??-*"  # the cards of our own line: a direction, a budget, a seed
-
-
-def raw(name: str) -> Any:
-    return json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def there(name: str) -> bool:
-    return (HERE / "results" / f"{name}.json").exists()
-
-
-def cards(pattern: str) -> list[Any]:
-    """The score cards whose file names fit, in the order of the names."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((HERE / "results").glob(f"{pattern}.json"))]
-
-
-def table(*rows: tuple[str, ...]) -> str:
-    head, *rest = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rest))
 
 
 def signed(card: Any) -> str:
     """The machine, and how BLEU was computed."""
-    machine, test = card["machine"], next(iter(card["tests"].values()))
-    return f"{machine['processor']}, {machine['cores']} cores; {test['signature']}"
+    return f"{computer(card)}; {next(iter(card['tests'].values()))['signature']}"
 
 
 def results(language: str) -> str:
@@ -127,7 +113,7 @@ def machines() -> str:
         "beam": "decoding",
     }
     for name, pattern in names.items():
-        for machine in {f"{card['machine']['processor']}, {card['machine']['cores']} cores" for card in cards(pattern)}:
+        for machine in {computer(card) for card in cards(pattern).values()}:
             found.setdefault(machine, []).append(name)
     return "; ".join(f"{machine}: {', '.join(names)}" for machine, names in found.items())
 
@@ -135,7 +121,7 @@ def machines() -> str:
 def by_setting(pattern: str) -> list[list[Any]]:
     """Score cards that differ in nothing but the seed, together."""
     groups: dict[str, list[Any]] = {}
-    for card in cards(pattern):
+    for card in cards(pattern).values():
         recipe = json.loads(json.dumps(card["recipe"]))
         recipe["train"].pop("seed")
         groups.setdefault(json.dumps(recipe), []).append(card)
@@ -172,7 +158,7 @@ def multi30k() -> str:
                 )
             )
     head = ("command", "test set", "BLEU, by seed", "lowercased", "chrF", "minutes", "threads")
-    return table(head, *rows) + f"\n\n{signed(cards(OWN_LINE)[0])}"
+    return table(head, *rows) + f"\n\n{signed(next(iter(cards(OWN_LINE).values())))}"
 
 
 # Score cards of a recipe that has another name there, or several seeds.
@@ -189,7 +175,7 @@ def recipes() -> str:
         if name == "multi30k-annotated":
             found = [raw("reproduction")["scorecard"]] if finished() else []
         else:
-            found = cards(CARDS.get(name, name))
+            found = list(cards(CARDS.get(name, name)).values())
         for card in found:
             spent = f"{card['training']['seconds'] / 60:.0f}", f"{card['machine']['threads']}"
             for test, scores in card["tests"].items():
@@ -200,14 +186,13 @@ def recipes() -> str:
 
 
 def finished() -> bool:
-    return there("reproduction") and "scorecard" in raw("reproduction")
+    return "scorecard" in (raw("reproduction") or {})
 
 
 def choices() -> str:
     """What averaging, beam, length penalty, sampling and smoothing are worth on val."""
-    if not there("choices"):
+    if (found := raw("choices")) is None:
         return NOT_YET
-    found = raw("choices")
     seeds = [str(seed) for seed in next(iter(found["rows"]))["bleu"]]
     shipped = next(row for row in found["rows"] if row["value"] == "as shipped")["bleu"]
     kinds = [row["what"] for row in found["rows"]]
@@ -228,9 +213,8 @@ def choices() -> str:
 
 def reproduction() -> str:
     """The published run and ours, side by side."""
-    if not there("reproduction"):
+    if (found := raw("reproduction")) is None:
         return NOT_YET
-    found = raw("reproduction")
     published, ours = found["published"], found["ours"]
     rows = [("loss of the first update", f"{published['first_loss']:.2f}", f"{ours['first_loss']:.2f}")]
     for row in ours["validation"]:
@@ -269,9 +253,8 @@ def samples() -> str:
 
 def score_functions() -> str:
     """Every score function trained alike on the embedded corpus."""
-    if not there("scores"):
+    if (found := raw("scores")) is None:
         return NOT_YET
-    found = raw("scores")
     scaled = next(row["bleu"] for row in found["rows"] if row["score"] == "scaled_dot")
     rows = [
         (
@@ -291,9 +274,9 @@ def score_functions() -> str:
 
 def attention_cost() -> str:
     """`attend` beside torch's kernel, and what additive scores hold."""
-    if not (there("attention") and there("attention_memory")):
-        return NOT_YET
     found, memory = raw("attention"), raw("attention_memory")
+    if found is None or memory is None:
+        return NOT_YET
     rows = [
         (
             f"{row['length']}",
@@ -318,11 +301,6 @@ def attention_cost() -> str:
     return table(head, *rows) + f"\n\n{note}\n\n{additive}"
 
 
-def elsewhere(file: str, name: str) -> Callable[[], str]:
-    """A table that a file beside this one makes."""
-    return lambda: str(runpy.run_path(str(HERE / file))[name](table))
-
-
 def peers(name: str) -> Callable[[], str]:
     """A table of the comparison with others."""
     return lambda: str(runpy.run_path(str(HERE / "peers" / "table.py"))[name]())
@@ -332,18 +310,18 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"results": lambda: results("en")},
     "README.zh-CN.md": {"results": lambda: results("zh")},
     "docs/attention.md": {"score functions": score_functions, "attention cost": attention_cost},
-    "docs/after.md": {name: elsewhere("model_tables.py", name) for name in ("perplexities", "blanks", "pretraining")},
-    "docs/before.md": {"architectures": elsewhere("model_tables.py", "architectures")},
+    "docs/after.md": {name: getattr(model_tables, name) for name in ("perplexities", "blanks", "pretraining")},
+    "docs/before.md": {"architectures": model_tables.architectures},
     "docs/cheaper.md": {
-        name: elsewhere("picture_tables.py", name) for name in ("plain", "merged", "pruned", "topped", "long")
+        name: getattr(picture_tables, name) for name in ("plain", "merged", "pruned", "topped", "long")
     },
-    "docs/cost.md": {"complexity": elsewhere("complexity_table.py", "complexity")},
-    "docs/pictures.md": {"accuracies": elsewhere("picture_tables.py", "accuracies")},
+    "docs/cost.md": {"complexity": complexity_table.complexity},
+    "docs/pictures.md": {"accuracies": picture_tables.accuracies},
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
     "docs/speed.md": {
         "peers training": peers("training"),
         "peers translation": peers("translation"),
-        **{name: elsewhere("speed_tables.py", name) for name in ("utilisation", "frontier", "optimizers")},
+        **{name: getattr(speed_tables, name) for name in ("utilisation", "frontier", "optimizers")},
     },
     "docs/scores.md": {"recipes": recipes, "multi30k": multi30k, "choices": choices},
 }
