@@ -170,6 +170,8 @@ class Recipe(Section):
         if self.data.corpus is not None and pictures != (self.data.corpus in PICTURES):
             what = "text" if pictures else "pictures"
             raise ValueError(f"data.corpus {self.data.corpus!r} is {what}, which task {self.task!r} does not learn")
+        if pictures and self.data.corpus is not None and {"size", "colour"} & self.data.model_fields_set:
+            raise ValueError(f"data.size and data.colour are for picture files; data.corpus is {self.data.corpus!r}")
         if pictures and isinstance(self.data.train, list):
             raise ValueError("data.train lists files; pictures are in one folder")
         return self

@@ -141,6 +141,21 @@ def test_a_folder_brings_its_parts_or_gives_a_tenth_for_each(tmp_path: Path) -> 
     assert album.train.pixels.shape[1:] == (3, 8, 8)
 
 
+def test_sizes_that_differ_are_refused_and_scaled_only_if_asked(tmp_path: Path) -> None:
+    write_files(tmp_path / "train", {"cat": 30, "dog": 20})
+    for name in ("cat", "dog"):
+        (tmp_path / "val" / name).mkdir(parents=True)
+        Image.new("L", (9, 5)).save(tmp_path / "val" / name / "a.png")
+    with pytest.raises(InputError) as caught:
+        albums.load(of(train="."), tmp_path)
+    rule = "9 × 5 pixels, and train has 6 × 4; data.size scales all to one size"
+    assert str(caught.value) == f"{tmp_path / 'val'}: {rule}"
+    assert albums.load(of(train=".", size=8), tmp_path).val.pixels.shape == (2, 1, 8, 8)
+    write_idx(tmp_path, "train", drawn(30), torch.arange(30) % 2)
+    with pytest.raises(InputError, match=r": IDX files; data\.size and data\.colour are for picture files$"):
+        albums.load(of(train=".", size=8), tmp_path)
+
+
 def test_the_first_pictures_of_a_folder_are_a_fair_sample(tmp_path: Path) -> None:
     write_files(tmp_path / "train", {"cat": 250, "dog": 250})
     split_off = albums.load(of(train="."), tmp_path)

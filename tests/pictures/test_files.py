@@ -85,6 +85,12 @@ def test_a_picture_is_upright_as_its_camera_was_held(tmp_path: Path) -> None:
     assert files.read_picture(tmp_path / "a.png", 1).shape == (1, 6, 4)
 
 
+@pytest.mark.parametrize("exif", [b"Exif\0\0II*\0", b"Exif\0\0no TIFF"])
+def test_broken_notes_do_not_make_a_broken_picture(tmp_path: Path, exif: bytes) -> None:
+    Image.new("L", (6, 4), 7).save(tmp_path / "a.png", exif=exif)
+    assert files.read_picture(tmp_path / "a.png", 1).eq(7).all()
+
+
 def bomb(side: int) -> bytes:
     """A PNG of a few bytes that says it has so many pixels on a side."""
 
@@ -98,8 +104,9 @@ def bomb(side: int) -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"no picture at all", "not a picture, or of a kind that Pillow cannot read"),
+        (b"no picture at all", "not a picture, or of a kind that is not read: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"),
         (b"", "not a picture"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "not a picture"),  # would be executed
         (bomb(9_000), "9000 × 9000 pixels; at most 64,000,000 are read"),
         (bomb(10_000), "too many pixels; at most 64,000,000 are read"),  # Pillow warns of it
         (bomb(60_000), "too many pixels; at most 64,000,000 are read"),  # Pillow refuses it

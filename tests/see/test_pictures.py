@@ -54,6 +54,15 @@ def test_patches_are_seen_by_the_class_token_or_by_all() -> None:
     assert seen[2, 1, 0] == pytest.approx(float(weights[2, :, 3].mean()))
 
 
+def test_what_was_pruned_has_no_part_in_a_mean() -> None:
+    first = torch.tensor([[[0.2, 0.4, 0.4], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]])  # one head, three patches
+    second = torch.tensor([[[0.5, 0.5, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 0.0]]])  # the third is gone
+    rolled = pictures.rollout([first, second])
+    torch.testing.assert_close(rolled.sum(-1), torch.tensor([1.0, 1.0, 0.0]))
+    torch.testing.assert_close(pictures.on_patches(rolled, (1, 3)).sum(), torch.tensor(1.0))
+    torch.testing.assert_close(pictures.on_patches(second, (1, 3)), torch.tensor([[[0.3, 0.7, 0.0]]]))
+
+
 @pytest.mark.parametrize(("channels", "tokens"), [(1, 7), (3, 6)])
 def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(channels: int, tokens: int) -> None:
     pixels = torch.randint(0, 256, (channels, 8, 12), dtype=torch.uint8)

@@ -63,7 +63,10 @@ def load(config: DataConfig, data: Path | None = None) -> Album:
         folder = (data or Path()) / Path(str(config.train)).expanduser()
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder for data.train; relative to --data, else to the working folder")
-        album = _idx(folder) if idx.path_of(folder, "train", "images") else _folders(folder, config)
+        in_idx = idx.path_of(folder, "train", "images") is not None
+        if in_idx and (config.size or config.colour):
+            raise InputError(f"{folder}: IDX files; data.size and data.colour are for picture files")
+        album = _idx(folder) if in_idx else _folders(folder, config)
     if config.limit is None:
         return album
     train = pictures("train", album.train.pixels[: config.limit], album.train.labels[: config.limit])
@@ -191,7 +194,11 @@ def _folders(folder: Path, config: DataConfig) -> Album:
         if (folder / part).is_dir():
             found = files.paths_in(folder / part, classes)
             pixels = files.read_pictures([path for path, _ in found], channels, size)
-            size = (pixels.shape[2], pixels.shape[3])
+            if part != "train" and pixels.shape[1:] != read["train"][0].shape[1:]:
+                here, there = (f"{p.shape[3]} × {p.shape[2]}" for p in (pixels, read["train"][0]))
+                raise InputError(
+                    f"{folder / part}: {here} pixels, and train has {there}; data.size scales all to one size"
+                )
             order = _mixed(pixels)
             read[part] = pixels[order], torch.tensor([found[number][1] for number in order])
     pixels, labels = read["train"]

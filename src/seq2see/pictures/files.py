@@ -1,5 +1,6 @@
 """Picture files, by Pillow: one scaled to what a model takes, and folders with one folder for each class."""
 
+import struct
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from torch import Tensor
 from seq2see.errors import InputError
 
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # no others: Pillow would start Ghostscript for one
 MOST_PIXELS = 64_000_000  # a file of a few bytes can unfold to more than the memory holds
 MODES = {1: "L", 3: "RGB"}
 WIDENED = ("PNG", "PPM")  # have no more than 16 bits, which come as 32; a PNG's from older Pillows alone
@@ -27,14 +29,14 @@ def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as opened:
+            with Image.open(path, formats=FORMATS) as opened:
                 width, height = opened.size
                 if width * height > MOST_PIXELS:
                     raise InputError(f"{path}: {width} × {height} pixels; at most {MOST_PIXELS:,} are read")
                 sixteen = opened.mode.startswith("I;16") or (opened.mode == "I" and opened.format in WIDENED)
-                upright = _in_bytes(ImageOps.exif_transpose(opened), sixteen, path).convert(MODES[channels])
+                upright = _in_bytes(_upright(opened), sixteen, path).convert(MODES[channels])
     except UnidentifiedImageError:
-        raise InputError(f"{path}: not a picture, or of a kind that Pillow cannot read") from None
+        raise InputError(f"{path}: not a picture, or of a kind that is not read: {', '.join(FORMATS)}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise InputError(f"{path}: too many pixels; at most {MOST_PIXELS:,} are read") from None
     except OSError as error:
@@ -47,6 +49,15 @@ def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
         upright = upright.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.array(upright, dtype=np.uint8))
     return (pixels[..., None] if channels == 1 else pixels).permute(2, 0, 1).contiguous()  # (C, H, W)
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    """As its camera was held, if it says so."""
+    picture.load()  # what is wrong with the pixels is no matter of the notes beside them
+    try:
+        return ImageOps.exif_transpose(picture)
+    except (struct.error, SyntaxError, ValueError, TypeError, KeyError):  # notes that were cut or are none
+        return picture
 
 
 def _in_bytes(picture: Image.Image, sixteen: bool, path: Path) -> Image.Image:

@@ -18,22 +18,28 @@ def rollout(weights: Sequence[Tensor]) -> Tensor:
     """Â_L · … · Â_1, where Â is half the mean of a layer's heads and half I: how much of each token came where.
 
     Attention rollout (Abnar and Zuidema, 2020); the half that is I is the residual. Weights of each layer are
-    (H, P, P), first layer first; the result (P, P) has rows that sum to one, as theirs do.
+    (H, P, P), first layer first; the result (P, P) has rows that sum to one, as theirs do, and 0 for what was pruned.
     """
     flowed = torch.eye(weights[0].shape[-1], dtype=weights[0].dtype, device=weights[0].device)
     for layer in weights:
-        flowed = (layer.mean(0) @ flowed + flowed) / 2
+        mean = layer.mean(0)
+        flowed = (mean @ flowed + _left(mean) * flowed) / 2
     return flowed
 
 
 def on_patches(weights: Tensor, grid: tuple[int, int]) -> Tensor:
     """Who looks where (..., P, P) → what the answer is made of (..., rows, columns), patch by patch.
 
-    The answer is the class token's state, or without one the mean of all patches'.
+    The answer is the class token's state, or without one the mean of all patches' that were not pruned.
     """
-    patches = grid[0] * grid[1]
-    rows = weights.mean(-2) if weights.shape[-1] == patches else weights[..., 0, 1:]
-    return torch.unflatten(rows, -1, grid)
+    if weights.shape[-1] > grid[0] * grid[1]:
+        return torch.unflatten(weights[..., 0, 1:], -1, grid)
+    return torch.unflatten(weights.sum(-2) / _left(weights).sum(-2).clamp(min=1), -1, grid)
+
+
+def _left(weights: Tensor) -> Tensor:
+    """Which of the tokens (..., P, 1) still look at something (..., P, P): 1, and 0 for those that were pruned."""
+    return (weights.sum(-1, keepdim=True) > 0).to(weights)
 
 
 def draw(sight: Sight) -> Figure:
