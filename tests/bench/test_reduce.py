@@ -127,8 +127,16 @@ def test_rounds_alternate_and_random_ones_draw_anew(task: Task, monkeypatch: pyt
 def test_the_untouched_model_has_the_fused_kernel(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     called, fused = list[bool](), attention._fused
     monkeypatch.setattr(attention, "_fused", lambda *given: (called.append(True), fused(*given))[1])
-    bench_reduce(task, [], 0, lambda line: None)
-    assert called
+    task.encode(UNTOUCHED.of(task.model), task.batches[0], None)
+    assert len(called) == len(task.model.encoder)
+
+
+def test_sources_that_the_model_does_not_take_as_a_whole_are_left_out(trained: Path) -> None:
+    longer = Text("toy", [TEXT.sources[0], "drei " * 500, TEXT.sources[1]], [TEXT.references[0], "x", "y"])
+    assert [batch.lines for batch in task_of(trained, longer, None).batches] == [[0, 1]]
+    assert [batch.lines for batch in task_of(trained, longer, None, limit=1).batches] == [[0]]
+    with pytest.raises(InputError, match=r"^data\.max_length = \d+: no pair of toy is that short$"):
+        task_of(trained, Text("toy", ["drei " * 500], ["x"]), None)
 
 
 def test_what_pays_is_as_good_and_faster_and_not_random() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from seq2see.config import ReduceConfig
+from seq2see.errors import InputError
 from seq2see.layers import reducing
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import EncoderLayer, FeedForward
@@ -257,6 +258,22 @@ def test_operations_are_those_that_torch_counts(name: str) -> None:
     found = operations(stack, counts(real.sum(1), trace.reductions), plan)
     assert len(found) == LAYERS and found[0] > found[1] > found[2]
     assert sum(found) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("score", ["dot", "bilinear", "projected", "additive"])
+def test_operations_count_the_matrices_of_other_scores(score: str) -> None:
+    stack, (x, _, _) = layers(inner=6, score=score), tokens()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        for layer in stack:
+            layer(x[:1])
+    assert sum(operations(stack, [torch.tensor([S])] * (LAYERS + 1))) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.1, [0.5, float("nan"), 0.1]])
+def test_what_is_no_number_is_no_threshold_and_no_share(value: float | list[float]) -> None:
+    for use in (Encoder().with_pruning, Encoder().with_top):
+        with pytest.raises(InputError, match=r"(thresholds|shares) of tokens to prune: (nan|-0\.1) must be a number"):
+            use(value)
 
 
 def test_no_padding_is_counted() -> None:

@@ -27,6 +27,7 @@ from seq2see.translator import Translator, load, opened, recipe_of
 from seq2see.vision import load_pictures
 
 FASTER = 1.03  # times: less may be noise
+WARM = 4  # sentences
 TOLERANCE = {"bleu": 0.3, "accuracy": 0.5}  # of a hundred: what a setting that pays may lose
 
 
@@ -105,6 +106,7 @@ class Task:
     answer: Callable[[Any], Any]
     quality: Callable[[Any], float]
     encode: Callable[[Any, Batch, Trace | None], object]
+    warm: Callable[[Any], object]  # a little of `answer`: the first time costs more
     decodes: bool  # whether there is more to an answer than the encoder
 
 
@@ -138,7 +140,7 @@ def bench_reduce(
         for setting in seen if rounds % 2 else reversed(seen):
             say(f"round {rounds} · {setting}")
             model = setting.of(task.model, seed=rounds)
-            _timed(partial(task.encode, model, task.batches[0], None))  # the first time costs more
+            _timed(partial(task.warm, model))
             answers, spent = _timed(partial(task.answer, model))
             seen[setting].whole.append(count / spent)
             if task.decodes:
@@ -234,7 +236,9 @@ def task_of(
         pairs = looking.shown(album, name)
     else:
         _, pair, model = opened(directory, "classify")
-        test = next(iter(corpora.load(recipe.data, data).tests.values()))
+        test = next(iter(corpora.load(recipe.data, data).tests.values()), None)
+        if test is None:
+            raise InputError(f"{directory}: the data of its recipe has no test set")
         name, encoded = test.name, encode(recipe, pair, test)
         pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, test.name)]
     batches = [collate_of(recipe)(pairs, lines) for lines in _alike(pairs, limit, batch)]
@@ -246,6 +250,7 @@ def task_of(
         answer=lambda model: [model(batch).argmax(-1) for batch in batches],
         quality=lambda guesses: _accuracy(guesses, batches),
         encode=lambda model, batch, trace: model(batch, trace),
+        warm=lambda model: model(batches[-1]),
         decodes=False,
     )
 
@@ -262,11 +267,14 @@ def _accuracy(guesses: Sequence[Tensor], batches: Sequence[Batch]) -> float:
 
 
 def _translation(translator: Translator, directory: Path, text: Text, limit: int, batch: int, beam: int) -> Task:
-    sources, references = text.sources[:limit], text.references[:limit]
-    if not references:
+    """Sources that the model takes as a whole: pieces of longer ones would be inputs of another kind."""
+    if not text.references:
         raise InputError("--reference is missing: without it nobody can tell what fewer tokens cost")
-    pairs: list[IdPair] = [(ids, []) for ids in translator.ids("source", sources)]
     recipe, pair, device = translator.recipe, translator.tokenizers, translator.device
+    encoded: list[IdPair] = [(pair.source.encode(source), []) for source in text.sources]
+    fits = fitting(encoded, recipe.data.max_length, text.name)[:limit]
+    sources, references = ([each[line] for line in fits] for each in (text.sources, text.references))
+    pairs = [encoded[line] for line in fits]
     if not isinstance(translator.model, Reducible):
         raise InputError(f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune")
     return Task(
@@ -277,5 +285,6 @@ def _translation(translator: Translator, directory: Path, text: Text, limit: int
         answer=lambda model: Translator(recipe, pair, model, device).translate(sources, beam=beam),
         quality=lambda outputs: score(outputs, references).bleu,
         encode=lambda model, batch, trace: model.encode(batch.source, trace),
+        warm=lambda model: Translator(recipe, pair, model, device).translate(sources[:WARM], beam=beam),
         decodes=True,
     )

@@ -31,9 +31,10 @@ def lines(found: Frontier) -> list[str]:
     if found.trained:
         left = " · ".join(f"{each:.1f}" for each in found.rows[1].layer_tokens)
         rows.append(f"{TRAINED}: {found.trained}; tokens left after each layer: {left}")
-    rule = f"at most {TOLERANCE[found.measure]} {NAMES[found.measure]} below the untouched model"
+    against = "these weights without their plan" if found.trained else "the untouched model"
+    rule = f"at most {TOLERANCE[found.measure]} {NAMES[found.measure]} below {against}"
     if found.pays is None:
-        return [*rows, f"nothing pays here: of what is {rule}, nothing is faster"]
+        return [*rows, f"nothing pays here: of what is {rule}, nothing is clearly faster"]
     gain = found.pays.per_second / first.per_second
     return [*rows, f"pays: {found.pays}, {gain:.2f} times as fast and {rule}"]
 

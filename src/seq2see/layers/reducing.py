@@ -279,6 +279,7 @@ def plan_of(config: ReduceConfig, layers: int) -> Plan | None:
 
 def rising(thresholds: PerLayer, layers: int) -> list[float]:
     """As given, or rising evenly to the one of the last layer (LTP, section 4.1)."""
+    _check_numbers("thresholds", thresholds)
     if isinstance(thresholds, (int, float)):
         return [thresholds * (layer + 1) / layers for layer in range(layers)]
     return _one_each("thresholds", thresholds, layers)
@@ -286,9 +287,16 @@ def rising(thresholds: PerLayer, layers: int) -> list[float]:
 
 def falling(shares: PerLayer, layers: int) -> list[float]:
     """As given, or falling evenly to the one of the last layer."""
+    _check_numbers("shares", shares)
     if isinstance(shares, (int, float)):
         return [1 - (1 - shares) * (layer + 1) / layers for layer in range(layers)]
     return _one_each("shares", shares, layers)
+
+
+def _check_numbers(name: str, values: PerLayer) -> None:
+    for each in [values] if isinstance(values, (int, float)) else values:
+        if not each >= 0:  # nan is not, either
+            raise InputError(f"{name} of tokens to prune: {each} must be a number of at least 0")
 
 
 def _one_each(name: str, values: Sequence[float], layers: int) -> list[float]:
@@ -313,6 +321,9 @@ def operations(layers: Sequence[EncoderLayer], counts: Sequence[Tensor], plan: P
         attention, forward, n = layer.self_attention, layer.feed_forward, before.double()
         projections = (attention.query, attention.key, attention.value, attention.output)
         looking = 2 * sum(each.weight.numel() for each in projections) * n + 4 * attention.output.in_features * n**2
+        if isinstance(attention.score, nn.Module):  # its matrices; its vector takes what the product of a pair would
+            own = dict(attention.score.named_parameters())
+            looking += 2 * n * sum(each.numel() for name, each in own.items() if name != "vector")
         looking += 0.0 if plan is None else plan.operations(i, n, attention.size)
         thinking = 2 * (forward.expand.weight.numel() + forward.contract.weight.numel()) * after
         found.append(float((looking + thinking).sum()))
