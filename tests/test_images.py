@@ -211,7 +211,7 @@ def test_mistakes_in_classifying_are_one_line(call: Call, dots: Dots, model: Pat
     text.write_text("no picture")
     assert call("classify", "--model", model, text)[1:] == (
         "",
-        f"seq2see: {text}: not a picture, or of a kind that Pillow cannot read\n",
+        f"seq2see: {text}: not a picture, or of a kind that is not read: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP\n",
     )
     whole = dots.picture("upper left").read_bytes()
     cut = dots.folder / "cut.png"
@@ -344,6 +344,12 @@ def test_impossible_recipes(dots: Dots, overrides: list[str], says: str) -> None
     assert str(caught.value).startswith(f"{dots.path}: {says}")
 
 
+@pytest.mark.parametrize("override", ["data.size=8", "data.colour=true"])
+def test_a_corpus_has_the_pictures_that_it_has(override: str) -> None:
+    with pytest.raises(InputError, match=r"data\.colour are for picture files; data\.corpus is 'digits'$"):
+        Recipe.load("vit-digits", [override])
+
+
 @pytest.mark.parametrize(
     "override", ["model.patch=2", "model.overlap=1", "model.pool=mean", "augment.shift=1", "data.size=8"]
 )
@@ -377,6 +383,8 @@ def test_pruning_is_learned_plain_then_soft_then_hard(dots: Dots, model: Path) -
     assert f"42 weights taken over from {dots.folder / 'soft'}" in dots.said.getvalue()
     assert "new:" not in dots.said.getvalue() and "left there" not in dots.said.getvalue()
     assert type(hard.model.plan) is Pruning and hard.model.plan.thresholds.tolist() == learned
+    own = dots.train("own", "reduce.kind=prune", "reduce.thresholds=0.25", "train.steps=1", init=dots.folder / "soft")
+    assert own.model.plan.thresholds.tolist() == [0.125, 0.25]  # the recipe's, since it has some
     (event,) = log(dots.folder / "hard", "init")
     assert event["model"] == str(dots.folder / "soft") and "plan.thresholds" in event["taken"]
     dots.train("plain", "train.steps=1", "model.pool=mean", init=dots.folder / "hard")

@@ -113,8 +113,8 @@ def take_over(model: nn.Module, recipe: Recipe, other: Pretrained, pair: Tokeniz
     for name, own in checkpoint.weights(model).items():
         # A model of one side calls it target, whichever side of a translation it is.
         there = next((each for each in (name, name.replace("source_", "target_")) if each in other.weights), None)
-        if there is None:
-            continue
+        if there is None or (name == "plan.thresholds" and "thresholds" in recipe.reduce.model_fields_set):
+            continue  # not there, or the recipe has its own
         found = _stretched(other.weights[there], len(own)) if name in GRID else other.weights[there]
         if found.shape != own.shape:
             continue
