@@ -4,6 +4,7 @@ from typing import Any
 
 from figures import NOT_YET, cards, computer, raw, table
 
+WITHOUT_AMOUNT = ("untouched", "as trained", "keep as many", "keep random as many")
 MEASURES = {"accuracy": "% right", "bleu": "BLEU"}
 
 
@@ -74,7 +75,7 @@ def _frontier(name: str, picture: str = "") -> str:
 def _row(row: Any, first: Any, reference: float, *, decodes: bool) -> tuple[str, ...]:
     faster = ["per_second", *(["encoded_per_second"] if decodes else [])]
     return (
-        row["kind"] if row["kind"] in ("untouched", "as trained") else f"{row['kind']} {row['amount']:g}",
+        row["kind"] if row["kind"] in WITHOUT_AMOUNT else f"{row['kind']} {row['amount']:g}",
         f"{row['per_second']:,.0f}" if row["per_second"] >= 100 else f"{row['per_second']:.1f}",
         *(f"{row[key] / first[key]:.2f} ×" for key in faster),
         f"{row['gflops_share']:.0%}",

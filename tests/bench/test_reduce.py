@@ -34,6 +34,7 @@ ROWS = [
     replace(ROW, kind="merge", amount=8, per_second=200.0, quality=70.0),
     replace(ROW, kind="merge random", amount=2, per_second=150.0, quality=90.0),
 ]
+AS_MANY = ["keep as many", "keep random as many"]
 
 
 @pytest.fixture(scope="module")
@@ -76,20 +77,23 @@ def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(t
 
 
 @pytest.mark.parametrize(
-    ("reduce", "plan"),
+    ("reduce", "plan", "controls"),
     [
-        (["kind=prune", "mode=soft", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.\d+\]\)"),
-        (["kind=prune", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.9\]\)"),
-        (["kind=merge", "r=1", "match=neighbours"], r"Merging\(r=\[1\], match='neighbours'\)"),
-        (["kind=prune", "mode=top", "keep=0.5"], r"TopPruning\(shares=\[0.5\]\)"),
+        (["kind=prune", "mode=soft", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.\d+\]\)", AS_MANY),
+        (["kind=prune", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.9\]\)", AS_MANY),
+        (["kind=merge", "r=1", "match=neighbours"], r"Merging\(r=\[1\], match='neighbours'\)", []),
+        (["kind=prune", "mode=top", "keep=0.5"], r"TopPruning\(shares=\[0.5\]\)", AS_MANY[1:]),
     ],
 )
-def test_a_model_with_a_plan_of_its_own_is_measured_with_it(toy: Any, reduce: list[str], plan: str) -> None:
+def test_a_model_with_a_plan_of_its_own_is_measured_with_it(
+    toy: Any, reduce: list[str], plan: str, controls: list[str]
+) -> None:
     toy.train(toy.folder / "run", "train.steps=2", *(f"reduce.{each}" for each in reduce))
     task = task_of(toy.folder / "run", TEXT, None)
     found = bench_reduce(task, [Setting("keep", 0.9)], 0, lambda line: None)
-    untouched, own, _ = found.rows
-    assert [str(row) for row in found.rows] == ["untouched", "as trained", "keep 0.9"]
+    untouched, own, *others, _ = found.rows
+    assert [str(row) for row in found.rows] == ["untouched", "as trained", *controls, "keep 0.9"]
+    assert all(other.tokens_left == pytest.approx(own.tokens_left, abs=0.5) for other in others)
     assert found.trained is not None and re.fullmatch(plan, found.trained)
     assert own.tokens_left < untouched.tokens_left and untouched.gflops_share == 1
     assert own.gflops_share == own.gflops / untouched.gflops < 1

@@ -4,7 +4,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from seq2see.bench.attention_worker import peak_bytes
 from seq2see.bench.translate import Text, own_text
 from seq2see.errors import InputError
 from seq2see.evaluate import machine, score
-from seq2see.layers.reducing import Reducible, counts, operations
+from seq2see.layers.reducing import Merging, Reducible, TopPruning, counts, operations
 from seq2see.layers.trace import Trace
 from seq2see.pictures import albums
 from seq2see.tasks import collate_of, encode, fitting
@@ -37,9 +37,11 @@ class Setting:
 
     kind: str
     amount: float  # tokens merged in each layer (in the mean); the last layer's threshold; the share left after it
+    shares: tuple[float, ...] = field(default=(), kw_only=True)  # left after each layer, where these are not even steps
 
     def __str__(self) -> str:
-        return self.kind if self.kind in (UNTOUCHED.kind, TRAINED.kind) else f"{self.kind} {self.amount:g}"
+        plain = self.kind in (UNTOUCHED.kind, TRAINED.kind) or self.shares
+        return self.kind if plain else f"{self.kind} {self.amount:g}"
 
     def of(self, model: Reducible, seed: int = 1) -> Reducible:
         """The model under this setting; if it is a random one, with this seed."""
@@ -48,12 +50,14 @@ class Setting:
         if self.kind == TRAINED.kind:
             return model.with_plan(model.plan.hard())
         way, _, which = self.kind.partition(" ")
-        drawn = seed if which == "random" else None
+        drawn = seed if "random" in which else None
         if way == "merge":
             match = "neighbours" if which == "neighbours" else "bipartite"
             schedule = "decreasing" if which == "decreasing" else "constant"
             return model.with_merging(int(self.amount), schedule, match, drawn)
-        return model.with_pruning(self.amount) if way == "threshold" else model.with_top(self.amount, drawn)
+        return (
+            model.with_pruning(self.amount) if way == "threshold" else model.with_top(self.shares or self.amount, drawn)
+        )
 
 
 UNTOUCHED = Setting("untouched", 0)
@@ -128,11 +132,13 @@ def bench_reduce(
 ) -> Frontier:
     """Measure the model untouched, as trained and under all settings in turn, again while the seconds allow a round.
 
+    One that was trained to prune is also measured with as many tokens in each layer that are chosen otherwise.
+
     What disturbs the machine for a while then disturbs one round of each, and medians do not show it; every other round
     goes backwards. The untouched model has the fused attention, as always where nobody wants to see the weights.
     """
     own = task.model.eval().plan
-    known = [UNTOUCHED] if own is None else [UNTOUCHED, TRAINED]
+    known = [UNTOUCHED] if own is None else [UNTOUCHED, TRAINED, *_as_many(task)]
     seen = {setting: Seen([], [], []) for setting in (*known, *wanted)}
     count, begun, rounds = sum(len(each.lines) for each in task.batches), time.perf_counter(), 0
     while not rounds or (time.perf_counter() - begun) * (rounds + 1) / rounds <= seconds:
@@ -181,23 +187,42 @@ def _encode_all(task: Task, model: Reducible) -> None:
         task.encode(model, batch, None)
 
 
+def _as_many(task: Task) -> list[Setting]:
+    """Of a model that prunes: as many tokens in each layer, but those looked at most, or any."""
+    if isinstance(task.model.plan, Merging):
+        return []
+    _, tokens = _work(task, TRAINED.of(task.model))
+    shares = tuple((tokens[1:] / tokens[0]).tolist())
+    ways = (
+        ["keep random as many"] if isinstance(task.model.plan, TopPruning) else ["keep as many", "keep random as many"]
+    )
+    return [Setting(way, shares[-1], shares=shares) for way in ways]
+
+
 @torch.inference_mode()
-def _row(setting: Setting, model: Reducible, task: Task, seen: Seen) -> Row:
-    totals, left = torch.zeros(len(model.encoder)), torch.zeros(len(model.encoder))
-    count = sum(len(each.lines) for each in task.batches)
+def _work(task: Task, model: Reducible) -> tuple[Tensor, Tensor]:
+    """Operations of each layer; tokens before the layers and after each: of all sentences or pictures together."""
+    totals, left = torch.zeros(len(model.encoder)), torch.zeros(len(model.encoder) + 1)
     for batch in task.batches:
         trace = Trace(weights=False)
         task.encode(model if model.plan is not None else model.with_merging(0), batch, trace)
         tokens = counts(_tokens(batch, trace), trace.reductions)
         totals += torch.tensor(operations(model.encoder, tokens, model.plan))
-        left += torch.stack(tokens[1:]).sum(1)
+        left += torch.stack(tokens).sum(1)
+    return totals, left
+
+
+@torch.inference_mode()
+def _row(setting: Setting, model: Reducible, task: Task, seen: Seen) -> Row:
+    totals, left = _work(task, model)
+    count = sum(len(each.lines) for each in task.batches)
     largest = max(task.batches, key=lambda each: each.source.numel())
     return Row(
         **asdict(setting),
         per_second=statistics.median(seen.whole),
         encoded_per_second=statistics.median(seen.encoder),
         layer_gflops=(totals / count / 1e9).tolist(),
-        layer_tokens=(left / count).tolist(),
+        layer_tokens=(left[1:] / count).tolist(),
         peak_memory_mb=peak_bytes(partial(task.encode, model, largest, None)) / 2**20,
         quality=statistics.mean(seen.quality),
     )

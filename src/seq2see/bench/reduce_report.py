@@ -18,6 +18,8 @@ STYLES = {
     "threshold": (GREEN, "D-"),
     "keep": (RED, "^-"),
     "keep random": (GREY, "^:"),
+    "keep as many": (RED, "P:"),
+    "keep random as many": (GREY, "P:"),
 }
 
 
@@ -72,7 +74,7 @@ def draw(found: Frontier) -> Figure:
                 x, y = zip(*points, strict=True)
                 axes.plot(x, y, style, color=colour, markersize=4, linewidth=1, label=kind)
             for row, point in zip(some, points[1:], strict=True):
-                amount = "" if kind == TRAINED.kind else f"{row.amount:g}"
+                amount = "" if kind == TRAINED.kind or row.shares else f"{row.amount:g}"
                 axes.annotate(amount, point, (3, 3), textcoords="offset points", fontsize=6, color=colour)
         axes.plot(across(first), first.quality, "*", color="black", markersize=10, label=UNTOUCHED.kind, zorder=5)
         label(axes, title, below, NAMES[found.measure])
