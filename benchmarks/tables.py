@@ -313,7 +313,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/after.md": {name: getattr(model_tables, name) for name in ("perplexities", "blanks", "pretraining")},
     "docs/before.md": {"architectures": model_tables.architectures},
     "docs/cheaper.md": {
-        name: getattr(picture_tables, name) for name in ("plain", "merged", "pruned", "topped", "long")
+        name: getattr(picture_tables, name) for name in ("plain", "merged", "pruned", "trained", "long")
     },
     "docs/cost.md": {"complexity": complexity_table.complexity},
     "docs/pictures.md": {"accuracies": picture_tables.accuracies},
