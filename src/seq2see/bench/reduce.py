@@ -55,9 +55,9 @@ class Setting:
             match = "neighbours" if which == "neighbours" else "bipartite"
             schedule = "decreasing" if which == "decreasing" else "constant"
             return model.with_merging(int(self.amount), schedule, match, drawn)
-        return (
-            model.with_pruning(self.amount) if way == "threshold" else model.with_top(self.shares or self.amount, drawn)
-        )
+        if way == "threshold":
+            return model.with_pruning(self.amount)
+        return model.with_top(self.shares or self.amount, drawn)
 
 
 UNTOUCHED = Setting("untouched", 0)
@@ -193,9 +193,9 @@ def _as_many(task: Task) -> list[Setting]:
         return []
     _, tokens = _work(task, TRAINED.of(task.model))
     shares = tuple((tokens[1:] / tokens[0]).tolist())
-    ways = (
-        ["keep random as many"] if isinstance(task.model.plan, TopPruning) else ["keep as many", "keep random as many"]
-    )
+    ways = ["keep as many", "keep random as many"]
+    if isinstance(task.model.plan, TopPruning):
+        ways.remove("keep as many")  # that is what it does
     return [Setting(way, shares[-1], shares=shares) for way in ways]
 
 
