@@ -290,12 +290,14 @@ def test_attention_goes_through_the_transforms_of_torch_func() -> None:
 
 
 @pytest.mark.parametrize("empty", [False, True])
-def test_without_gradients_the_weights_are_the_same(empty: bool) -> None:
+@pytest.mark.parametrize("biased", [False, True])
+def test_without_gradients_the_weights_are_the_same(empty: bool, biased: bool) -> None:
     query, key, value = (torch.randn(2, 3, 5, 4, generator=torch.Generator().manual_seed(i)) for i in range(3))
     mask = torch.tensor([[True, True, False, True, False], [not empty, False, False, False, False]])[:, None, None]
-    expected = attend(query, key, value, mask)
+    bias = torch.randn(1, 3, 5, 5).masked_fill(torch.eye(5) > 0, float("-inf")) if biased else None
+    expected = attend(query, key, value, mask, bias=bias)
     with torch.inference_mode():
-        found = attend(query, key, value, mask)
+        found = attend(query, key, value, mask, bias=bias)
     for left, right in zip(found, expected, strict=True):
         assert left is not None and right is not None and torch.equal(left, right)
     assert bool((found[0][1] == 0).all()) == empty

@@ -137,18 +137,38 @@ def test_companions_and_padding_have_no_say(name: str, seed: int, b: int) -> Non
 @each
 @pytest.mark.parametrize("sentences", [1, 2])
 def test_so_many_sentences_at_a_time_give_the_same(name: str, sentences: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, (seen, parts) = run(name, trace=(trace := Trace())), (Trace(), list[int]())
+    whole, (seen, parts) = run(name, trace=(trace := Trace(weights=False))), (Trace(weights=False), list[Tensor]())
     look = EncoderLayer.look
     monkeypatch.setattr(
-        EncoderLayer, "look", lambda self, x, *rest, **keys: (parts.append(len(x)), look(self, x, *rest, **keys))[1]
+        EncoderLayer, "look", lambda self, x, *rest, **keys: (parts.append(x), look(self, x, *rest, **keys))[1]
     )
     monkeypatch.setattr(reducing, "WEIGHTS_AT_ONCE", sentences * H * S**2)
     found = run(name, trace=seen)
-    assert (parts[0] == sentences) == (name in ("thresholds", "top", "soft"))
-    for field in ("states", "real", "protected", "sizes", "first"):
+    close(found.states[found.real], whole.states[whole.real])
+    for field in ("real", "protected", "sizes", "first"):
         close(getattr(found, field).double(), getattr(whole, field).double())
-    for key, weights in trace.weights.items():
-        close(seen.weights[key], weights)
+    for left, right in zip(seen.reductions, trace.reductions, strict=True):
+        for field in ("source", "share", "sizes", "real"):
+            close(getattr(left, field).double(), getattr(right, field).double())
+    assert (len(parts) > LAYERS) == (name in ("thresholds", "top", "soft"))
+    if len(parts) > LAYERS and sentences == 1:  # the longest first, and none pays for another's length
+        assert [len(part) for part in parts[:B]] == [1] * B
+        assert [part.shape[1] for part in parts[:B]] == sorted(LENGTHS.tolist(), reverse=True)
+
+
+@each
+def test_gradients_are_the_same_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slopes() -> list[Tensor]:
+        stack, (x, real, protected) = layers(), tokens()
+        plan = PLANS[name]().double()
+        left = through(stack, x.requires_grad_(), real, plan, protected)
+        given = [x, *stack.parameters(), *(each for each in plan.parameters() if each.requires_grad)]
+        return list(torch.autograd.grad(left.states[left.real].square().sum(), given, materialize_grads=True))
+
+    whole = slopes()
+    monkeypatch.setattr(reducing, "WEIGHTS_AT_ONCE", H * S**2)
+    for left, right in zip(slopes(), whole, strict=True):
+        close(left, right)
 
 
 @pytest.mark.parametrize("match", ["bipartite", "neighbours"])

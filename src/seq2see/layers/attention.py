@@ -39,12 +39,14 @@ def attend(
         return _fused(query, key, value, mask, bias), None
     scores = score(query, key)  # (..., T, S)
     if bias is not None:
-        scores = scores + bias
         mask = combine(mask, bias != float("-inf"))
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    # Without gradients the weights take the place of the scores: fresh memory costs more than the sums.
-    weights = torch.softmax(scores, -1, out=None if torch.is_grad_enabled() else scores)
+    if torch.is_grad_enabled():
+        scores = scores if bias is None else scores + bias
+        weights = torch.softmax(scores if mask is None else scores.masked_fill(~mask, float("-inf")), -1)
+    else:  # in place, since fresh memory costs more than the sums; and to add −∞ takes a fraction of filling it in
+        if mask is not None:
+            scores += torch.where(mask, 0.0 if bias is None else bias, float("-inf"))
+        weights = torch.softmax(scores, -1, out=scores)
     if mask is not None and not (torch.is_inference_mode_enabled() and bool(mask.any(-1).all())):
         weights = weights.masked_fill(~mask, 0.0)  # a row with nothing to attend to is NaN here, zeros from here on
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)

@@ -19,22 +19,22 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
     """
     if weights.dim() != 4:
         raise ValueError(f"weights has shape {tuple(weights.shape)}; it must be (batch, heads, queries, tokens)")
-    received = weights.mean(1)  # (B, T, S)
     if real is not None:
-        check_mask("real", real, received.transpose(1, 2))
-        if queries is None and received.shape[1] != received.shape[2]:
-            raise ValueError(
-                f"there are {received.shape[1]} queries for {received.shape[2]} tokens; queries must be given"
-            )
+        _, _, targets, length = weights.shape
+        check_mask("real", real, weights[:, 0].transpose(1, 2))
+        if queries is None and targets != length:
+            raise ValueError(f"there are {targets} queries for {length} tokens; queries must be given")
         queries = real if queries is None else queries
-    if queries is None:
-        return received.mean(1)
-    check_mask("queries", queries > 0, received)
-    counted = queries.to(received.dtype)[..., None]  # (B, T, 1)
-    total = counted.sum(1).clamp(min=FLOOR)  # a sentence of padding alone has none
-    if not bool((queries > 0).all()):  # even NaN in the padding does not count
-        received = received.masked_fill(counted == 0, 0.0)
-    scores = (received * counted).sum(1) / total  # (B, S)
+    if queries is not None:
+        check_mask("queries", queries > 0, weights[:, 0])
+    if queries is None or bool((queries == 1).all()):
+        scores = weights.mean((1, 2))  # (B, S)
+    else:
+        received, counted = weights.mean(1), queries.to(weights.dtype)[..., None]  # (B, T, S), (B, T, 1)
+        total = (received * counted).sum(1)
+        if not bool(total.isfinite().all()):  # even NaN in the padding does not count
+            total = (received.masked_fill(counted == 0, 0.0) * counted).sum(1)
+        scores = total / counted.sum(1).clamp(min=FLOOR)  # a sentence of padding alone has none
     return scores if real is None else scores.masked_fill(~real, 0.0)
 
 
@@ -83,8 +83,8 @@ def prune_below(
     """Remove the tokens with s < θ (section 3.2), fixed or learned, but never the last of a sentence."""
     _check_scores(scores, threshold)
     real, free, sizes = check_tokens(scores, real, protected, sizes)
-    best = _ranks(scores, real, free) == 0
-    stays = real & (~free | (scores >= threshold) | best)
+    best = _ordered(scores, real, free).argmax(1, keepdim=True)  # (B, 1)
+    stays = (~free | (scores >= threshold)).scatter(1, best, True) & real
     return _kept(stays, real, sizes)
 
 
@@ -104,8 +104,11 @@ def prune_to(
 
 def _ranks(scores: Tensor, real: Tensor, free: Tensor) -> Tensor:
     """0 for the most important token of a sentence, and so on: protected before free, and padding last."""
-    scores = scores.masked_fill(~free, float("inf")).masked_fill(~real, float("-inf"))
-    return scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)  # (B, S)
+    return _ordered(scores, real, free).argsort(dim=1, descending=True, stable=True).argsort(dim=1)  # (B, S)
+
+
+def _ordered(scores: Tensor, real: Tensor, free: Tensor) -> Tensor:
+    return scores.masked_fill(~free, float("inf")).masked_fill(~real, float("-inf"))
 
 
 def _kept(stays: Tensor, real: Tensor, sizes: Tensor) -> Reduction:

@@ -271,7 +271,7 @@ def check_tokens(x: Tensor, real: Maybe, protected: Maybe, sizes: Maybe = None) 
     real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else real
     if sizes is None:
         sizes = real.to(x.dtype)
-    elif sizes.shape != real.shape or not bool((sizes > 0)[real].all()):
+    elif sizes.shape != real.shape or not bool(((sizes > 0) | ~real).all()):
         rule = f"it must be {tuple(real.shape)} with numbers above 0 where real"
         raise ValueError(f"sizes has shape {tuple(sizes.shape)} and {float(sizes.min()):g} as its least; {rule}")
     return real, real if protected is None else real & ~protected, sizes.masked_fill(~real, 0)

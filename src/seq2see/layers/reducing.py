@@ -52,10 +52,19 @@ class Tokens:
         """The attention (B, S) that each token gets, 1 being an even share: so that sentences of any length compare."""
         return importance(weights, self.real, self.sizes) * self.sizes.sum(1, keepdim=True)
 
-    def split(self, count: int) -> list["Tokens"]:
-        """So many sentences at a time."""
-        fields = (self.states, self.real, self.protected, self.sizes, self.first)
-        return [Tokens(*some) for some in zip(*(torch.split(field, count) for field in fields), strict=True)]
+    def some(self, rows: Tensor) -> "Tokens":
+        """These sentences (n,), without the padding that only the others need."""
+        length = int(self.lengths[rows].max())
+        states, real, protected, sizes = (
+            field[rows, :length] for field in (self.states, self.real, self.protected, self.sizes)
+        )
+        return Tokens(states, real, protected, sizes, self.first[rows])
+
+    @property
+    def lengths(self) -> Tensor:
+        """How far each sentence (B,) reaches, its last real token included; at least 1."""
+        place = torch.arange(1, self.real.shape[1] + 1, device=self.real.device)
+        return (self.real * place).amax(1).clamp(min=1)
 
     def after(self, step: Reduction) -> "Tokens":
         return Tokens(step.merge(self.states), step.real, step.any(self.protected), step.sizes, self.first)
@@ -189,38 +198,67 @@ def through(
     """What is left of x (B, S, D) behind all layers; `real` and `protected` are bool (B, S)."""
     tokens, origin = Tokens(x, real, protected, real.to(x.dtype), real.sum(1)), None
     for i, layer in enumerate(layers):
-        x, key, received, weights = _look(layer, tokens, needed=plan.needs_weights(i), kept=wanted(trace))
-        step = plan(i, tokens, key, received)
-        tokens = replace(tokens, states=x).after(step)
-        tokens = replace(tokens, states=layer.transform(tokens.states))
-        origin = step if origin is None else origin.then(step)
+        some = plan.needs_weights(i) and not wanted(trace) and tokens.states.device.type == "cpu"
+        few = _alike(tokens, layer.self_attention.heads) if some else []
+        if len(few) > 1:
+            parts = [_layer(i, layer, tokens.some(rows), plan) for rows in few]
+            tokens, step = _joined(few, parts, tokens)
+        else:
+            tokens, step = _layer(i, layer, tokens, plan, trace)
         if trace is not None:
-            keep(trace.at(f"encoder.{i}"), "self", weights)
+            origin = step if origin is None else origin.then(step)
             trace.reductions.append(origin)
     return tokens
 
 
-def _look(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> tuple[Tensor, Tensor, Maybe, Maybe]:
-    """The layer's attention: states (B, S, D) after it, keys (B, S, K), attention received (B, S), weights if kept.
-
-    Weights of a few sentences stay in the processor's cache until their sum is known; those of a batch would not.
-    """
-    batch, length, _ = tokens.states.shape
-    few = batch
-    if needed and tokens.states.device.type == "cpu":
-        few = WEIGHTS_AT_ONCE // max(1, layer.self_attention.heads * length**2)
-    parts = [_look_at(layer, part, needed=needed, kept=kept) for part in tokens.split(max(1, few))]
-    if len(parts) == 1:
-        return parts[0]
-    x, key, received, weights = (list[Any](each) for each in zip(*parts, strict=True))
-    return torch.cat(x), torch.cat(key), torch.cat(received) if needed else None, torch.cat(weights) if kept else None
-
-
-def _look_at(layer: EncoderLayer, tokens: Tokens, *, needed: bool, kept: bool) -> tuple[Tensor, Tensor, Maybe, Maybe]:
+def _layer(
+    i: int, layer: EncoderLayer, tokens: Tokens, plan: Plan, trace: Trace | None = None
+) -> tuple[Tokens, Reduction]:
+    """Layer i: its attention, then where its tokens go, and the feed-forward for what is left."""
     mask = None if bool(tokens.real.all()) else tokens.mask
-    x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=needed or kept)
-    received = tokens.received(weights) if needed and weights is not None else None
-    return x, key.mean(1), received, weights if kept else None
+    needed = plan.needs_weights(i)
+    x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=needed or wanted(trace))
+    step = plan(i, tokens, key.mean(1), tokens.received(weights) if needed and weights is not None else None)
+    left = replace(tokens, states=x).after(step)
+    if trace is not None:
+        keep(trace.at(f"encoder.{i}"), "self", weights)
+    return replace(left, states=layer.transform(left.states)), step
+
+
+def _alike(tokens: Tokens, heads: int) -> list[Tensor]:
+    """Sentences (n,) of like length, the longest first: so few that their weights stay in the processor's cache.
+
+    There the attention that each token gets can be summed up; and whoever lost much does not pay for who lost little.
+    """
+    lengths, order = tokens.lengths.sort(descending=True, stable=True)
+    found, start = [], 0
+    while start < len(order):
+        count = max(1, WEIGHTS_AT_ONCE // max(1, heads * int(lengths[start]) ** 2))
+        found.append(order[start : start + count])
+        start += count
+    return found
+
+
+def _joined(
+    rows: Sequence[Tensor], parts: Sequence[tuple[Tokens, Reduction]], before: Tokens
+) -> tuple[Tokens, Reduction]:
+    """All sentences of a batch in their old order, after a layer that worked on some rows (n,) of it at a time."""
+
+    def whole(some: Sequence[Tensor], length: int, padding: float = 0) -> Tensor:
+        found = some[0].new_full((len(before.real), length, *some[0].shape[2:]), padding)
+        for where, part in zip(rows, some, strict=True):
+            found[where, : part.shape[1]] = part
+        return found
+
+    tokens, steps = zip(*parts, strict=True)
+    places = max(step.real.shape[1] for step in steps)
+    real = whole([step.real for step in steps], places)
+    sizes = whole([step.sizes for step in steps], places)
+    states = whole([part.states for part in tokens], places)
+    protected = whole([part.protected for part in tokens], places)
+    source = whole([step.source for step in steps], before.real.shape[1], -1)
+    share = whole([step.share for step in steps], before.real.shape[1])
+    return Tokens(states, real, protected, sizes, before.first), Reduction(source, share, sizes, real)
 
 
 class Reducible(nn.Module):
