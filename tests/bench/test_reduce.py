@@ -196,7 +196,38 @@ def test_the_command(
         assert error.endswith("full.png: cannot write: No space left on device\n")
 
 
-def test_what_cannot_be_measured_is_refused(trained: Path, pictured: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ([], ["merge", "merge decreasing", "merge random", "threshold", "keep", "keep random"]),
+        (["--merge", "1"], ["merge", "merge decreasing", "merge random"]),
+        (["--threshold", "0.5"], ["threshold"]),
+    ],
+)
+def test_what_is_not_asked_for_is_not_measured(
+    pictured: Path,
+    given: list[str],
+    kinds: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["seq2see", "bench", "reduce", "--model", str(pictured), "--limit", "2", "--seconds", "0", "--json"]
+    monkeypatch.setattr(sys, "argv", [*command, *given])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert list(dict.fromkeys(row["kind"] for row in rows)) == ["untouched", *kinds]
+    assert len(rows) == 1 + len(kinds) * (1 if given else 3)
+
+
+def test_what_cannot_be_measured_is_refused(trained: Path, pictured: Path, toy: Any) -> None:
+    recipe = toy.path.read_text(encoding="utf-8").replace("decoder_layers = 2\n", "")
+    toy.path.write_text(f'task = "classify"\n{recipe}', encoding="utf-8")
+    held = ["data.labels=language", "data.hold_out=0", f"data.val={toy.pairs}"]
+    toy.train(toy.folder / "labels", "train.steps=1", *held)
+    with pytest.raises(InputError, match="labels: the data of its recipe has no test set"):
+        task_of(toy.folder / "labels", None, None)
     with pytest.raises(InputError, match="--reference is missing"):
         task_of(trained, Text("toy", ["drei"], []), None)
     with pytest.raises(InputError, match="--source is for models that translate"):

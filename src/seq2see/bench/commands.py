@@ -104,14 +104,14 @@ def bench_reduce(
     source: Annotated[Path | None, typer.Option(help="A text to translate; else the recipe's test set.")] = None,
     reference: Annotated[Path | None, typer.Option(help="Its translation.")] = None,
     data: Data = None,
-    merges: Annotated[list[int], typer.Option("--merge", min=0, help="Tokens a layer; again for more.")] = [2, 4, 8],  # noqa: B006
+    merges: Annotated[list[int] | None, typer.Option("--merge", min=0, help="Tokens a layer; again for more.")] = None,
     thresholds: Annotated[
-        list[float],
+        list[float] | None,
         typer.Option("--threshold", min=0, max=1, help="Prune below this part of an even share; again for more."),
-    ] = [0.25, 0.5, 0.75],  # noqa: B006
+    ] = None,
     keeps: Annotated[
-        list[float], typer.Option("--keep", min=0, max=1, help="Share of the tokens to keep; again for more.")
-    ] = [0.75, 0.5, 0.25],  # noqa: B006
+        list[float] | None, typer.Option("--keep", min=0, max=1, help="Share of the tokens to keep; again for more.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many sentences or pictures.")] = 1000,
     batch: Annotated[int, typer.Option(min=1, help="So many at once, where the encoder is alone.")] = 64,
     beam: Annotated[int, typer.Option(min=1, max=64, help="Beam size.")] = 1,
@@ -119,7 +119,10 @@ def bench_reduce(
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file: quality against speed.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What merging and pruning tokens save and cost, for a trained model on its test set."""
+    """What merging and pruning tokens save and cost, for a trained model on its test set.
+
+    Without --merge, --threshold and --keep three amounts of each are measured; else what is given.
+    """
     from seq2see.bench.reduce import bench_reduce, settings, task_of
     from seq2see.bench.reduce_report import draw, lines
     from seq2see.see import figures
@@ -127,7 +130,9 @@ def bench_reduce(
     if out is not None:
         figures.check(out)
     task = task_of(model, _text(source, reference), data, limit=limit, batch=batch, beam=beam)
-    wanted = settings(merges, thresholds, keeps, text=task.batches[0].source.dim() == 2)
+    if merges is thresholds is keeps is None:
+        merges, thresholds, keeps = [2, 4, 8], [0.25, 0.5, 0.75], [0.75, 0.5, 0.25]
+    wanted = settings(merges or [], thresholds or [], keeps or [], text=task.batches[0].source.dim() == 2)
     found = bench_reduce(task, wanted, seconds)
     show({"model": str(model), **asdict(found)}, lines(found), as_json)
     if out is not None:
