@@ -100,10 +100,19 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a model of digits that has hardly begun, beside a digit.png; to be read, not written."""
+    return _of_digits(tmp_path_factory.mktemp("pictured"))
+
+
+@pytest.fixture(scope="session")
+def pruning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such a model that prunes by thresholds."""
+    return _of_digits(tmp_path_factory.mktemp("pruning"), "reduce.kind=prune", "reduce.thresholds=0.9")
+
+
+def _of_digits(folder: Path, *more: str) -> Path:
     pytest.importorskip("sklearn")
-    folder = tmp_path_factory.mktemp("pictured")
     Image.new("L", (8, 8), 99).save(folder / "digit.png")
-    settings = ("train.steps=2", "model.width=8", "model.heads=2", "model.encoder_layers=2")
+    settings = ("train.steps=2", "model.width=8", "model.heads=2", "model.encoder_layers=2", *more)
     train("vit-digits", out=folder / "run", overrides=settings, device="cpu", console=Console(file=io.StringIO()))
     return folder / "run"
 

@@ -81,12 +81,16 @@ def test_what_is_to_see_can_be_seen(
     trained: Path,
     learned: Path,
     pictured: Path,
+    pruning: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = shlex.split(command)
-    model = pictured if "vit" in command else learned if "positions" in command else trained
+    model = learned if "positions" in command else trained
+    if picture := re.search(r"(?<!--out) (\w+\.png)", command):
+        model = pruning if "see pruning" in command else pictured
+        arguments[arguments.index(picture[1])] = "digit.png"
     models = {"--model": str(model)}
     stored = ROOT / arguments[arguments.index("--out") + 1] if "--out" in arguments else None
     if stored is not None:
