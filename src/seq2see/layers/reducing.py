@@ -77,8 +77,9 @@ class Plan(nn.Module):
         """Whether it must know who looked at whom; without, a fused kernel serves."""
         return False
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
-        """Where the tokens go, by their keys (B, S, K), averaged over the heads, and the attention they got (B, S)."""
+    def forward(self, layer: int, tokens: Tokens, key: Maybe, received: Maybe) -> Reduction:
+        """Where the tokens go, by the attention they got (B, S), if it needs weights; else by keys (B, S, K), the mean
+        of all heads."""
         raise NotImplementedError
 
     def cost(self, reductions: Sequence[Reduction]) -> Tensor | float:
@@ -101,7 +102,8 @@ class Merging(Plan):
         super().__init__()
         self.r, self.match, self.seed = r, MATCHINGS[match], seed
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+    def forward(self, layer: int, tokens: Tokens, key: Maybe, received: Maybe) -> Reduction:
+        assert key is not None
         if self.seed is not None:
             key = (_drawn(key, self.seed, layer) - 0.5).expand_as(key)
         return self.match(key, self.r[layer], **tokens.known)
@@ -128,7 +130,7 @@ class Pruning(Plan):
     def needs_weights(self, layer: int) -> bool:
         return float(self.thresholds[layer]) > 0  # nothing is below 0
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+    def forward(self, layer: int, tokens: Tokens, key: Maybe, received: Maybe) -> Reduction:
         scores = tokens.sizes if received is None else received
         return prune_below(scores, self.thresholds[layer], **tokens.known)
 
@@ -151,7 +153,7 @@ class SoftPruning(Pruning):
     def needs_weights(self, layer: int) -> bool:
         return True
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+    def forward(self, layer: int, tokens: Tokens, key: Maybe, received: Maybe) -> Reduction:
         assert received is not None
         return prune_softly(received, self.thresholds[layer], self.temperature, **tokens.known)
 
@@ -174,8 +176,9 @@ class TopPruning(Plan):
     def needs_weights(self, layer: int) -> bool:
         return self.seed is None and self.shares[layer] < 1
 
-    def forward(self, layer: int, tokens: Tokens, key: Tensor, received: Maybe) -> Reduction:
+    def forward(self, layer: int, tokens: Tokens, key: Maybe, received: Maybe) -> Reduction:
         if self.seed is not None:
+            assert key is not None
             scores = _drawn(key, self.seed, layer)[:, 0].expand_as(tokens.sizes)
         else:
             scores = tokens.sizes if received is None else received
@@ -198,31 +201,39 @@ def through(
     """What is left of x (B, S, D) behind all layers; `real` and `protected` are bool (B, S)."""
     tokens, origin = Tokens(x, real, protected, real.to(x.dtype), real.sum(1)), None
     for i, layer in enumerate(layers):
-        some = plan.needs_weights(i) and not wanted(trace) and tokens.states.device.type == "cpu"
-        few = _alike(tokens, layer.self_attention.heads) if some else []
+        needed = plan.needs_weights(i)
+        few = _alike(tokens, layer.self_attention.heads) if needed and not wanted(trace) else []
+        key: Maybe = None
+        received: Maybe = None
         if len(few) > 1:
-            parts = [_layer(i, layer, tokens.some(rows), plan) for rows in few]
-            tokens, step = _joined(few, parts, tokens)
+            x, received = _look_in_parts(layer, tokens, few)
         else:
-            tokens, step = _layer(i, layer, tokens, plan, trace)
+            x, key, received = _look(layer, tokens, needed, None if trace is None else trace.at(f"encoder.{i}"))
+        step = plan(i, tokens, key, received)
+        tokens = replace(tokens, states=x).after(step)
+        tokens = replace(tokens, states=_transform(layer, tokens, step))
         if trace is not None:
             origin = step if origin is None else origin.then(step)
             trace.reductions.append(origin)
     return tokens
 
 
-def _layer(
-    i: int, layer: EncoderLayer, tokens: Tokens, plan: Plan, trace: Trace | None = None
-) -> tuple[Tokens, Reduction]:
-    """Layer i: its attention, then where its tokens go, and the feed-forward for what is left."""
+def _look(layer: EncoderLayer, tokens: Tokens, needed: bool, trace: Trace | None) -> tuple[Tensor, Tensor, Maybe]:
+    """The layer's attention: states (B, S, D) after it, keys (B, S, K), attention received (B, S) if needed."""
     mask = None if bool(tokens.real.all()) else tokens.mask
-    needed = plan.needs_weights(i)
     x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=needed or wanted(trace))
-    step = plan(i, tokens, key.mean(1), tokens.received(weights) if needed and weights is not None else None)
-    left = replace(tokens, states=x).after(step)
-    if trace is not None:
-        keep(trace.at(f"encoder.{i}"), "self", weights)
-    return replace(left, states=layer.transform(left.states)), step
+    keep(trace, "self", weights)
+    return x, key.mean(1), tokens.received(weights) if needed and weights is not None else None
+
+
+def _look_in_parts(layer: EncoderLayer, tokens: Tokens, few: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """States after it and attention received, of a few sentences (n,) at a time."""
+    x, received = torch.zeros_like(tokens.states), torch.zeros_like(tokens.sizes)
+    for rows in few:
+        states, _, got = _look(layer, tokens.some(rows), True, None)
+        assert got is not None
+        x[rows, : states.shape[1]], received[rows, : states.shape[1]] = states, got
+    return x, received
 
 
 def _alike(tokens: Tokens, heads: int) -> list[Tensor]:
@@ -231,34 +242,21 @@ def _alike(tokens: Tokens, heads: int) -> list[Tensor]:
     There the attention that each token gets can be summed up; and whoever lost much does not pay for who lost little.
     """
     lengths, order = tokens.lengths.sort(descending=True, stable=True)
+    if order.device.type != "cpu":
+        return [order]
     found, start = [], 0
     while start < len(order):
-        count = max(1, WEIGHTS_AT_ONCE // max(1, heads * int(lengths[start]) ** 2))
+        count = max(1, WEIGHTS_AT_ONCE // (heads * int(lengths[start]) ** 2))
         found.append(order[start : start + count])
         start += count
     return found
 
 
-def _joined(
-    rows: Sequence[Tensor], parts: Sequence[tuple[Tokens, Reduction]], before: Tokens
-) -> tuple[Tokens, Reduction]:
-    """All sentences of a batch in their old order, after a layer that worked on some rows (n,) of it at a time."""
-
-    def whole(some: Sequence[Tensor], length: int, padding: float = 0) -> Tensor:
-        found = some[0].new_full((len(before.real), length, *some[0].shape[2:]), padding)
-        for where, part in zip(rows, some, strict=True):
-            found[where, : part.shape[1]] = part
-        return found
-
-    tokens, steps = zip(*parts, strict=True)
-    places = max(step.real.shape[1] for step in steps)
-    real = whole([step.real for step in steps], places)
-    sizes = whole([step.sizes for step in steps], places)
-    states = whole([part.states for part in tokens], places)
-    protected = whole([part.protected for part in tokens], places)
-    source = whole([step.source for step in steps], before.real.shape[1], -1)
-    share = whole([step.share for step in steps], before.real.shape[1])
-    return Tokens(states, real, protected, sizes, before.first), Reduction(source, share, sizes, real)
+def _transform(layer: EncoderLayer, tokens: Tokens, step: Reduction) -> Tensor:
+    """The layer's feed-forward: once sentences have lost more or fewer tokens, only for those that are left."""
+    if step.unchanged or bool(tokens.real.all()):
+        return layer.transform(tokens.states)
+    return tokens.states.index_put((tokens.real,), layer.transform(tokens.states[tokens.real]))
 
 
 class Reducible(nn.Module):
