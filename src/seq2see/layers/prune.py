@@ -27,14 +27,13 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
         queries = real if queries is None else queries
     if queries is not None:
         check_mask("queries", queries > 0, weights[:, 0])
-    if queries is None or bool((queries == 1).all()):
-        scores = weights.mean((1, 2))  # (B, S)
-    else:
-        received, counted = weights.mean(1), queries.to(weights.dtype)[..., None]  # (B, T, S), (B, T, 1)
-        total = (received * counted).sum(1)
-        if not bool(total.isfinite().all()):  # even NaN in the padding does not count
-            total = (received.masked_fill(counted == 0, 0.0) * counted).sum(1)
-        scores = total / counted.sum(1).clamp(min=FLOOR)  # a sentence of padding alone has none
+    if queries is None:
+        return weights.mean((1, 2))
+    whole = int((queries == 1).all(0).long().cumprod(0).sum())  # the first queries, as long as they all count as one
+    rest, counted = weights[:, :, whole:].sum(1), queries[:, whole:, None].to(weights.dtype)  # (B, T', S), (B, T', 1)
+    received = weights[:, :, :whole].sum((1, 2)) + (rest.masked_fill(counted == 0, 0.0) * counted).sum(1)
+    total = weights.shape[1] * queries.sum(1, keepdim=True).to(weights.dtype)
+    scores = received / total.clamp(min=FLOOR)  # a sentence of padding alone has none
     return scores if real is None else scores.masked_fill(~real, 0.0)
 
 

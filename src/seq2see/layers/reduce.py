@@ -34,6 +34,8 @@ class Reduction:
             raise TypeError(f"x has dtype {x.dtype}; a mean needs floating point")
         if self.unchanged:
             return x
+        if bool((self.share == (self.source >= 0)).all()):  # each place has one token: nothing to weigh
+            return self.sum(x)
         return self.sum(x * self.share.to(x.dtype).view(*self.share.shape, *(1,) * (x.dim() - 2)))
 
     def sum(self, x: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from seq2see.layers.reduce import Maybe, Reduction, bipartite, neighbours, sched
 from seq2see.layers.trace import Trace, keep, wanted
 
 MATCHINGS = {"bipartite": bipartite, "neighbours": neighbours}
+Rows = Tensor | slice  # which sentences of a batch
 PerLayer = float | Sequence[float]
 WEIGHTS_AT_ONCE = 1 << 20
 
@@ -52,8 +53,8 @@ class Tokens:
         """The attention (B, S) that each token gets, 1 being an even share: so that sentences of any length compare."""
         return importance(weights, self.real, self.sizes) * self.sizes.sum(1, keepdim=True)
 
-    def some(self, rows: Tensor) -> "Tokens":
-        """These sentences (n,), without the padding that only the others need."""
+    def some(self, rows: Rows) -> "Tokens":
+        """These sentences, without the padding that only the others need."""
         length = int(self.lengths[rows].max())
         states, real, protected, sizes = (
             field[rows, :length] for field in (self.states, self.real, self.protected, self.sizes)
@@ -226,8 +227,8 @@ def _look(layer: EncoderLayer, tokens: Tokens, needed: bool, trace: Trace | None
     return x, key.mean(1), tokens.received(weights) if needed and weights is not None else None
 
 
-def _look_in_parts(layer: EncoderLayer, tokens: Tokens, few: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """States after it and attention received, of a few sentences (n,) at a time."""
+def _look_in_parts(layer: EncoderLayer, tokens: Tokens, few: Sequence[Rows]) -> tuple[Tensor, Tensor]:
+    """States after it and attention received, of a few sentences at a time."""
     x, received = torch.zeros_like(tokens.states), torch.zeros_like(tokens.sizes)
     for rows in few:
         states, _, got = _look(layer, tokens.some(rows), True, None)
@@ -236,19 +237,19 @@ def _look_in_parts(layer: EncoderLayer, tokens: Tokens, few: Sequence[Tensor]) -
     return x, received
 
 
-def _alike(tokens: Tokens, heads: int) -> list[Tensor]:
-    """Sentences (n,) of like length, the longest first: so few that their weights stay in the processor's cache.
+def _alike(tokens: Tokens, heads: int) -> Sequence[Rows]:
+    """Sentences of like length, the longest first: so few that their weights stay in the processor's cache.
 
     There the attention that each token gets can be summed up; and whoever lost much does not pay for who lost little.
     """
     lengths, order = tokens.lengths.sort(descending=True, stable=True)
     if order.device.type != "cpu":
         return [order]
-    found, start = [], 0
+    found, start, even = list[Rows](), 0, bool(lengths[0] == lengths[-1])
     while start < len(order):
-        count = max(1, WEIGHTS_AT_ONCE // (heads * int(lengths[start]) ** 2))
-        found.append(order[start : start + count])
-        start += count
+        end = start + max(1, WEIGHTS_AT_ONCE // (heads * int(lengths[start]) ** 2))
+        found.append(slice(start, end) if even else order[start:end])  # a slice need not be copied
+        start = end
     return found
 
 
