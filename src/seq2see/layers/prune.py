@@ -25,10 +25,9 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
         if queries is None and targets != length:
             raise ValueError(f"there are {targets} queries for {length} tokens; queries must be given")
         queries = real if queries is None else queries
-    if queries is not None:
-        check_mask("queries", queries > 0, weights[:, 0])
     if queries is None:
         return weights.mean((1, 2))
+    check_mask("queries", queries > 0, weights[:, 0])
     whole = int((queries == 1).all(0).long().cumprod(0).sum())  # the first queries, as long as they all count as one
     rest, counted = weights[:, :, whole:].sum(1), queries[:, whole:, None].to(weights.dtype)  # (B, T', S), (B, T', 1)
     received = weights[:, :, :whole].sum((1, 2)) + (rest.masked_fill(counted == 0, 0.0) * counted).sum(1)

@@ -245,7 +245,7 @@ def _alike(tokens: Tokens, heads: int) -> Sequence[Rows]:
     lengths, order = tokens.lengths.sort(descending=True, stable=True)
     if order.device.type != "cpu":
         return [order]
-    found, start, even = list[Rows](), 0, bool(lengths[0] == lengths[-1])
+    found, start, even = list[Rows](), 0, len({*lengths.tolist()}) == 1
     while start < len(order):
         end = start + max(1, WEIGHTS_AT_ONCE // (heads * int(lengths[start]) ** 2))
         found.append(slice(start, end) if even else order[start:end])  # a slice need not be copied
