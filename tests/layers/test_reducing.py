@@ -156,6 +156,17 @@ def test_so_many_sentences_at_a_time_give_the_same(name: str, sentences: int, mo
         assert [part.shape[1] for part in parts[:B]] == sorted(LENGTHS.tolist(), reverse=True)
 
 
+@pytest.mark.parametrize("name", ["thresholds", "top", "soft"])
+def test_sentences_of_one_length_and_none_at_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, real = tokens()[0], torch.ones(B, S, dtype=torch.bool)
+    whole = through(layers(), x, real, PLANS[name]().double(), ~real)
+    monkeypatch.setattr(reducing, "WEIGHTS_AT_ONCE", H * S**2)
+    found = through(layers(), x, real, PLANS[name]().double(), ~real)
+    close(found.states, whole.states)
+    assert torch.equal(found.real, whole.real)
+    assert through(layers(), x[:0], real[:0], PLANS[name]().double(), ~real[:0]).states.shape[0] == 0
+
+
 @each
 def test_gradients_are_the_same_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def slopes() -> list[Tensor]:
