@@ -16,7 +16,7 @@ from seq2see.errors import InputError
 from seq2see.layers import reducing
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import EncoderLayer, FeedForward
-from seq2see.layers.prune import FLOOR
+from seq2see.layers.prune import FLOOR, importance, received
 from seq2see.layers.reducing import (
     Merging,
     Plan,
@@ -254,13 +254,13 @@ def test_a_cold_soft_mask_is_a_removal_in_every_layer(norm: str, seed: int) -> N
 
 
 def test_thresholds_count_in_even_shares() -> None:
-    x, real, protected = tokens()
+    _, real, _ = tokens()
     looked = torch.softmax(torch.randn(B, H, S, S, dtype=torch.float64).masked_fill(~real[:, None, None], -1e9), -1)
-    found = Tokens(x, real, protected, real.double(), LENGTHS).received(looked)
+    found = received(looked, real)
+    close(found, importance(looked, real) * LENGTHS[:, None])
     close((found * real).sum(1), LENGTHS.double())  # in the mean one each, however many there are
     assert not found[~real].any()
-    half = Tokens(x, real, protected, real.double() / 2, LENGTHS).received(looked)
-    close(half, found / 2)  # half as many to share among
+    close(received(looked, real.double() / 2), found / 2)  # half as many to share among
 
 
 def test_thresholds_learn_from_the_result_and_from_what_is_kept() -> None:

@@ -28,12 +28,24 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
     if queries is None:
         return weights.mean((1, 2))
     check_mask("queries", queries > 0, weights[:, 0])
-    whole = int((queries == 1).all(0).long().cumprod(0).sum())  # the first queries, as long as they all count as one
-    rest, counted = weights[:, :, whole:].sum(1), queries[:, whole:, None].to(weights.dtype)  # (B, T', S), (B, T', 1)
-    received = weights[:, :, :whole].sum((1, 2)) + (rest.masked_fill(counted == 0, 0.0) * counted).sum(1)
-    total = weights.shape[1] * queries.sum(1, keepdim=True).to(weights.dtype)
-    scores = received / total.clamp(min=FLOOR)  # a sentence of padding alone has none
+    if bool((queries == 0).any()):  # 0 times NaN is NaN
+        weights = weights.masked_fill((queries == 0)[:, None, :, None], 0.0)
+    total = queries.sum(1, keepdim=True).to(weights.dtype)
+    scores = received(weights, queries) / total.clamp(min=FLOOR)  # a sentence of padding alone has none
     return scores if real is None else scores.masked_fill(~real, 0.0)
+
+
+def received(weights: Tensor, queries: Tensor) -> Tensor:
+    """Σ n_i A_hij over the queries i, of which each counts for n_i, in the mean of the heads h.
+
+    weights (B, H, T, S), queries (B, T) → (B, S). Of a sequence that looks at itself, 1 is an even share, however long
+    it is: so that those of any length compare.
+    """
+    heads = weights.shape[1]
+    if bool((queries == 1).all()):
+        return weights.sum((1, 2)) / heads
+    counted = queries.to(weights.dtype).repeat(1, heads)[:, None]  # (B, 1, H T)
+    return (counted @ weights.flatten(1, 2)).squeeze(1) / heads
 
 
 def soft_mask(

@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from seq2see.config import ReduceConfig
 from seq2see.errors import InputError
 from seq2see.layers.blocks import EncoderLayer
-from seq2see.layers.prune import importance, kept_share, prune_below, prune_softly, prune_to
+from seq2see.layers.prune import kept_share, prune_below, prune_softly, prune_to, received
 from seq2see.layers.reduce import Maybe, Reduction, bipartite, neighbours, schedule, size_bias
 from seq2see.layers.trace import Trace, keep, wanted
 
 MATCHINGS = {"bipartite": bipartite, "neighbours": neighbours}
-Rows = Tensor | slice  # which sentences of a batch
 PerLayer = float | Sequence[float]
 WEIGHTS_AT_ONCE = 1 << 20
 
@@ -48,18 +47,6 @@ class Tokens:
     def known(self) -> dict[str, Tensor]:
         """What whoever merges or prunes must respect."""
         return {"real": self.real, "protected": self.protected, "sizes": self.sizes}
-
-    def received(self, weights: Tensor) -> Tensor:
-        """The attention (B, S) that each token gets, 1 being an even share: so that sentences of any length compare."""
-        return importance(weights, self.real, self.sizes) * self.sizes.sum(1, keepdim=True)
-
-    def some(self, rows: Rows) -> "Tokens":
-        """These sentences, without the padding that only the others need."""
-        length = int(self.lengths[rows].max())
-        states, real, protected, sizes = (
-            field[rows, :length] for field in (self.states, self.real, self.protected, self.sizes)
-        )
-        return Tokens(states, real, protected, sizes, self.first[rows])
 
     @property
     def lengths(self) -> Tensor:
@@ -203,14 +190,13 @@ def through(
     tokens, origin = Tokens(x, real, protected, real.to(x.dtype), real.sum(1)), None
     for i, layer in enumerate(layers):
         needed = plan.needs_weights(i)
-        few = _alike(tokens, layer.self_attention.heads) if needed and not wanted(trace) else []
         key: Maybe = None
-        received: Maybe = None
-        if len(few) > 1:
-            x, received = _look_in_parts(layer, tokens, few)
+        got: Maybe = None
+        if needed and x.device.type == "cpu" and not wanted(trace):
+            x, got = _look_in_parts(layer, tokens)
         else:
-            x, key, received = _look(layer, tokens, needed, None if trace is None else trace.at(f"encoder.{i}"))
-        step = plan(i, tokens, key, received)
+            x, key, got = _look(layer, tokens, needed, None if trace is None else trace.at(f"encoder.{i}"))
+        step = plan(i, tokens, key, got)
         tokens = replace(tokens, states=x).after(step)
         tokens = replace(tokens, states=_transform(layer, tokens, step))
         if trace is not None:
@@ -221,34 +207,42 @@ def through(
 
 def _look(layer: EncoderLayer, tokens: Tokens, needed: bool, trace: Trace | None) -> tuple[Tensor, Tensor, Maybe]:
     """The layer's attention: states (B, S, D) after it, keys (B, S, K), attention received (B, S) if needed."""
-    mask = None if bool(tokens.real.all()) else tokens.mask
-    x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=needed or wanted(trace))
+    see, mask = needed or wanted(trace), None if bool(tokens.real.all()) else tokens.mask
+    x, (key, _), weights = layer.look(tokens.states, None, mask, bias=tokens.bias, need_weights=see)
     keep(trace, "self", weights)
-    return x, key.mean(1), tokens.received(weights) if needed and weights is not None else None
+    return x, key.mean(1), received(weights, tokens.sizes) if needed and weights is not None else None
 
 
-def _look_in_parts(layer: EncoderLayer, tokens: Tokens, few: Sequence[Rows]) -> tuple[Tensor, Tensor]:
-    """States after it and attention received, of a few sentences at a time."""
-    x, received = torch.zeros_like(tokens.states), torch.zeros_like(tokens.sizes)
-    for rows in few:
-        states, _, got = _look(layer, tokens.some(rows), True, None)
-        assert got is not None
-        x[rows, : states.shape[1]], received[rows, : states.shape[1]] = states, got
-    return x, received
+def _look_in_parts(layer: EncoderLayer, tokens: Tokens) -> tuple[Tensor, Tensor]:
+    """States (B, S, D) after the layer's attention, and the attention received (B, S): of a few sentences at a time."""
+    mask, bias = None if bool(tokens.real.all()) else tokens.mask, tokens.bias
+    x, got = torch.zeros_like(tokens.states), torch.zeros_like(tokens.sizes)
+    for rows, length in _alike(tokens, layer.self_attention.heads):
+        here, there = (rows, slice(length)), (rows, ..., slice(length))
+        states, _, weights = layer.look(
+            tokens.states[here],
+            None,
+            None if mask is None else mask[there],
+            bias=None if bias is None else bias[there],
+            need_weights=True,
+        )
+        assert weights is not None
+        x[here], got[here] = states, received(weights, tokens.sizes[here])
+    return x, got
 
 
-def _alike(tokens: Tokens, heads: int) -> Sequence[Rows]:
-    """Sentences of like length, the longest first: so few that their weights stay in the processor's cache.
+def _alike(tokens: Tokens, heads: int) -> list[tuple[Tensor | slice, int]]:
+    """Sentences of like length and the longest of these: so few that their weights stay in the processor's cache.
 
     There the attention that each token gets can be summed up; and whoever lost much does not pay for who lost little.
     """
     lengths, order = tokens.lengths.sort(descending=True, stable=True)
-    if order.device.type != "cpu":
-        return [order]
-    found, start, even = list[Rows](), 0, len({*lengths.tolist()}) == 1
+    found, start, even = list[tuple[Tensor | slice, int]](), 0, len({*lengths.tolist()}) == 1
     while start < len(order):
-        end = start + max(1, WEIGHTS_AT_ONCE // (heads * int(lengths[start]) ** 2))
-        found.append(slice(start, end) if even else order[start:end])  # a slice need not be copied
+        longest = int(lengths[start])
+        end = start + max(1, WEIGHTS_AT_ONCE // (heads * longest**2))
+        rows = slice(start, end) if even else order[start:end]  # a slice need not be copied
+        found.append((rows, longest))
         start = end
     return found
 
