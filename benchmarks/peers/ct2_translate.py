@@ -16,7 +16,7 @@ import worker
 
 SIZES = {"examples": (16, 32, 64, 128, 256), "tokens": (512, 1024, 2048, 4096, 8192)}
 END = "</s>"
-PATIENCE = 1.5  # as in seq2see's own engine
+PATIENCE = 1.25  # as in seq2see's own engine
 
 
 def settings(variant: str, threads: int) -> list[worker.Setting]:
@@ -34,7 +34,7 @@ def main() -> None:
     variant, beam, decode = job["variant"], job["beam"], job["decode"]
     more: dict[str, Any] = {} if variant == "documented" else {"length_penalty": decode["length_penalty"]}
     if variant == "same-search":
-        more |= {"patience": PATIENCE, "num_hypotheses": int(PATIENCE * beam), "return_scores": True}
+        more |= {"patience": PATIENCE, "num_hypotheses": int(PATIENCE * beam + 0.5), "return_scores": True}
     pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
     engines: dict[tuple[Any, ...], ctranslate2.Translator] = {}
 

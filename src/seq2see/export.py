@@ -30,9 +30,11 @@ from seq2see.translator import Translator, load
 PRECISIONS = ("int8", "float32")
 TOLERANCE = 1e-4  # of a token's log p, or of 1 where that is less; what we have trained differs by 5e-6
 SENTENCES, MADE_UP = 100, 24  # compared on
+MANY = 2000  # sentences to calibrate with: the same few over and over would fill a batch with equal ones
 LONGEST = 512  # tokens of a made-up sentence
 BATCHES = (1024, 512, 2048, 4096, 16384)  # source tokens times the beam
-CALIBRATION = 8.0  # seconds, in all
+CALIBRATION = 10.0  # seconds, in all
+ROUNDS = 2  # of all settings in that time
 WARM_UP = 16  # sentences, to learn how many a second there are
 
 Ids = list[int]
@@ -104,8 +106,9 @@ def _fill(
     recipe, pair = translator.recipe, translator.tokenizers
     exact = folder / "float32"
     convert(translator, exact, "float32")
-    real, made_up = sentences(translator, texts or logged(model / "log.jsonl"))
-    parity = compare(translator, Engine(exact, recipe, pair, Setting(cores(), 1, BATCHES[0])), [*real, *made_up])
+    real, made_up = sentences(translator, texts or [source for source, _ in pairs] or logged(model / "log.jsonl"))
+    compared = [*real[:SENTENCES], *made_up]
+    parity = compare(translator, Engine(exact, recipe, pair, Setting(cores(), 1, BATCHES[0])), compared)
     shutil.rmtree(exact)
 
     convert(translator, folder, quantization)
@@ -181,7 +184,7 @@ def logged(log: Path) -> list[str]:
 def sentences(translator: Translator, texts: Sequence[str]) -> tuple[list[Ids], list[Ids]]:
     """Some of the texts as ids; and sentences drawn from the vocabulary, always the same."""
     tokenizer, limit = translator.tokenizers.source, translator.recipe.data.max_length
-    encoded = [tokenizer.encode(text) for text in texts[:SENTENCES] if text.strip()]
+    encoded = [tokenizer.encode(text) for text in texts[:MANY] if text.strip()]
     draw = random.Random("export")
     longest = min(limit, 40)
     made_up = [
@@ -238,27 +241,32 @@ def _near(translator: Translator, source: Ids, mine: Ids, other: Ids) -> None:
 
 
 def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> Setting:
-    """The setting that translates the most sentences a second here; a few seconds decide."""
-    how = Search.of(translator.recipe)
-    settings = [Setting(cores(), 1, tokens) for tokens in BATCHES]
+    """The setting that translates the most sentences a second here, by the best that each does in a few tries.
+
+    They are tried in turn: what disturbs the machine for a while then slows down one try of each.
+    """
+    how, threads = Search.of(translator.recipe), torch.get_num_threads()
+    engines: dict[tuple[int, int], Engine] = {}
+    rates: dict[Setting, float] = {}
 
     def rate(setting: Setting, count: int) -> float:
-        engine = Engine(folder, translator.recipe, translator.tokenizers, setting)
+        shared = setting.workers, setting.threads
+        if shared not in engines:
+            engines[shared] = Engine(folder, translator.recipe, translator.tokenizers, setting)
+        engines[shared].setting = setting  # batches are made by us, not by CTranslate2
         some = list(itertools.islice(itertools.cycle(sources), count))
         begun = time.perf_counter()
-        engine.hypotheses(some, how)
+        engines[shared].hypotheses(some, how)
         return count / (time.perf_counter() - begun)
 
-    begun, threads = time.perf_counter(), torch.get_num_threads()
-    count = max(WARM_UP, int(rate(settings[0], WARM_UP) * CALIBRATION / (len(settings) + 2)))
-    rates: dict[Setting, float] = {}
-    for setting in settings:
+    begun, settings = time.perf_counter(), [Setting(cores(), 1, tokens) for tokens in BATCHES]
+    count = max(WARM_UP, int(rate(settings[0], WARM_UP) * CALIBRATION / (ROUNDS * len(settings) + 2)))
+    for setting in settings * ROUNDS:
         if not rates or time.perf_counter() - begun < CALIBRATION:
-            rates[setting] = rate(setting, count)
-    best = max(rates, key=rates.__getitem__)
-    together = Setting(1, cores(), best.batch_tokens)  # all cores at one batch is seldom faster, so it is tried once
-    if together != best and time.perf_counter() - begun < CALIBRATION:
-        rates[together] = rate(together, count)
+            rates[setting] = max(rates.get(setting, 0.0), rate(setting, count))
+    together = Setting(1, cores(), max(rates, key=rates.__getitem__).batch_tokens)
+    if together not in rates and time.perf_counter() - begun < CALIBRATION:
+        rates[together] = rate(together, count)  # all cores at one batch is seldom faster, so it is tried once
     torch.set_num_threads(threads)  # CTranslate2 sets its own number for the whole thread, and so for torch
     return max(rates, key=rates.__getitem__)
 
