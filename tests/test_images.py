@@ -19,7 +19,7 @@ from rich.console import Console
 from seq2see import cli, tasks
 from seq2see.config import Recipe
 from seq2see.errors import InputError
-from seq2see.layers.reducing import Pruning
+from seq2see.layers.plans import Pruning
 from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
 from seq2see.pretrained import Pretrained, take_over

@@ -11,7 +11,7 @@ from torch import Tensor
 from seq2see.config import Recipe
 from seq2see.errors import InputError
 from seq2see.language import Labelled
-from seq2see.layers.reducing import plan_of
+from seq2see.layers.plans import plan_of
 from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
 from seq2see.pictures.albums import Album

@@ -19,7 +19,7 @@ from seq2see.bench.translate import Text
 from seq2see.config import ModelConfig
 from seq2see.errors import InputError
 from seq2see.layers import attention
-from seq2see.layers.reducing import Merging, Pruning, TopPruning
+from seq2see.layers.plans import Merging, Pruning, TopPruning
 from seq2see.run import examine
 
 TEXT = Text(

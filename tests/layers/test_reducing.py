@@ -16,22 +16,19 @@ from seq2see.errors import InputError
 from seq2see.layers import reducing
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import EncoderLayer, FeedForward
-from seq2see.layers.prune import FLOOR, importance, received
-from seq2see.layers.reducing import (
+from seq2see.layers.plans import (
     Merging,
     Plan,
     Pruning,
-    Reducible,
     SoftPruning,
     Tokens,
     TopPruning,
-    counts,
     falling,
-    operations,
     plan_of,
     rising,
-    through,
 )
+from seq2see.layers.prune import FLOOR, importance, received
+from seq2see.layers.reducing import Reducible, counts, operations, through
 from seq2see.layers.trace import Trace
 
 B, S, D, H, F, LAYERS = 3, 11, 12, 2, 20, 3  # mutually different, so that swapped axes fail

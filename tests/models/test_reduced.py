@@ -19,7 +19,7 @@ from seq2see.config import ModelConfig, ReduceConfig, TrainConfig
 from seq2see.decode import beam_search, greedy
 from seq2see.errors import InputError
 from seq2see.hypotheses import Search
-from seq2see.layers.reducing import Merging, Pruning, SoftPruning, plan_of
+from seq2see.layers.plans import Merging, Pruning, SoftPruning, plan_of
 from seq2see.layers.trace import Trace
 from seq2see.models.language import Classifier
 from seq2see.models.transformer import Transformer

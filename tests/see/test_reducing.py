@@ -14,7 +14,7 @@ from PIL import Image
 
 from seq2see import cli
 from seq2see.errors import InputError
-from seq2see.layers.reducing import SoftPruning
+from seq2see.layers.plans import SoftPruning
 from seq2see.see import reducing
 from seq2see.see.reducing import Journey
 

@@ -17,7 +17,8 @@ from seq2see.bench.attention_worker import peak_bytes
 from seq2see.bench.translate import Text, own_text
 from seq2see.errors import InputError
 from seq2see.evaluate import machine, score
-from seq2see.layers.reducing import Merging, Reducible, TopPruning, counts, operations
+from seq2see.layers.plans import Merging, TopPruning
+from seq2see.layers.reducing import Reducible, counts, operations
 from seq2see.layers.trace import Trace
 from seq2see.pictures import albums
 from seq2see.tasks import collate_of, encode, fitting
