@@ -62,18 +62,18 @@ def draw(found: Frontier) -> Figure:
     axes = figure.subplots()
     paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}  # small letters stand out from lines
     note = functools.partial(axes.annotate, textcoords="offset points", fontsize=7, bbox=paper)
-    beams = sorted({row.beam for row in found.rows})
+    beams, chosen = sorted({row.beam for row in found.rows}), _chosen(found.recommended)
     for row in found.rows:
         name, mark = f"{row.engine} {row.precision}", MARKS[beams.index(row.beam) % len(MARKS)]
         x, y = row.p50_ms, row.sentences_per_second
         axes.plot([x, row.p99_ms], [y, y], color=COLOURS[name], linewidth=1, alpha=0.35, zorder=1)
         label = f"{name} · beam {row.beam}" + ("" if row.bleu is None else f" · BLEU {row.bleu:.1f}")
         axes.plot(x, y, mark, color=COLOURS[name], markersize=7, markeredgecolor="white", zorder=4, label=label)
-        note(_shares(row, found.rows), (x, y), (-9, 0), ha="right", va="center", color="#555555")
-    for row, purpose in _chosen(found.recommended).items():
-        point = row.p50_ms, row.sentences_per_second
-        axes.plot(*point, "o", markersize=15, color="black", fillstyle="none", markeredgewidth=0.8, zorder=5)
-        note(purpose, point, (0, -10), ha="center", va="top", fontweight="bold")
+        if row in chosen:
+            axes.plot(x, y, "o", markersize=15, color="black", fillstyle="none", markeredgewidth=0.8, zorder=5)
+            note(f"{chosen[row]}: {_shares(row, found.rows)}", (x, y), (-11, 0), ha="right", va="center", weight="bold")
+        else:
+            note(_shares(row, found.rows), (x, y), (-9, 0), ha="right", va="center", color="#555555")
     _scale(axes)
     _legend(axes, "small figures: workers × threads" + ", batch" * _batched(found.rows))
     return figure
