@@ -20,7 +20,7 @@ class System:
         return self.venv is None
 
 
-SHORTLIST = 30  # pieces for each of the source: on val it costs 0.02 BLEU, where 10 cost 0.15 and are hardly faster
+SHORTLIST = 30  # pieces for each of the source: on val, one by one, it costs 0.02 BLEU; fewer are hardly faster
 TRAIN = (
     System("seq2see", "seq2see", "seq2see_train.py", None, "its own training loop"),
     System(

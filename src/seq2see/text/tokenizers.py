@@ -138,8 +138,9 @@ class Subwords:
         return list(self._model.encode(_tidy(text)))
 
     def decode(self, ids: Sequence[int]) -> str:
-        known = (id if 0 <= id < len(self) else UNKNOWN for id in ids)
-        text = str(self._model.decode([id for id in known if id not in (BEGIN, END, PAD)]))
+        size = len(self)
+        known = [id if 0 <= id < size else UNKNOWN for id in ids if id not in (BEGIN, END, PAD)]
+        text = str(self._model.decode(known))
         return " ".join(text.split())  # a stray space mark is no text
 
     def pieces(self, text: str) -> list[str]:
