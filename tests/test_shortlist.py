@@ -73,6 +73,17 @@ def test_an_export_with_a_shortlist_translates_as_before(
         export.export(trained, tmp_path / "none", shortlist=4)
 
 
+def test_without_a_text_it_is_calibrated_with_the_pairs(
+    trained: Path, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[int]] = []
+    monkeypatch.setattr(export, "MANY", 150)
+    monkeypatch.setattr(export, "calibrate", lambda _, __, sources: given.extend(sources) or Setting(1, 1, 512))
+    pairs = [(f"eins {'zwei ' * (i % 7)}drei", "one two") for i in range(200)]
+    assert export.export(trained, tmp_path / "out", shortlist=4, pairs=pairs)["setting"]["batch_tokens"] == 512
+    assert given == [translator.tokenizers.source.encode(source) for source, _ in pairs[:150]]  # more than are compared
+
+
 def test_no_more_is_read_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [*SPECIALS, "eins", "one", "two"]
     first, one, two = range(len(SPECIALS), len(names))

@@ -221,7 +221,10 @@ def export(
     model: Model,
     out: Annotated[Path, typer.Option(help="The new directory.")],
     quantization: Annotated[str, typer.Option(help="int8, small and fast; or float32, the same numbers.")] = "int8",
-    source: Annotated[Path | None, typer.Option(help="Text to compare and calibrate with; else it is made up.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Text to compare and calibrate with; else a shortlist's corpus, or what is made up."),
+    ] = None,
     reference: Annotated[Path | None, typer.Option(help="Its translation: what does it cost to be fast?")] = None,
     shortlist: Annotated[
         int,
