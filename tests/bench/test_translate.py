@@ -365,3 +365,15 @@ def test_several_batches_are_told_apart(measured: Frontier) -> None:
     rows = [*measured.rows, replace(measured.rows[0], batch=128)]
     (axes,) = report.draw(replace(measured, rows=rows)).axes
     assert {"1 × 1, 64", "1 × 1, 128"} <= {text.get_text() for text in axes.texts}
+
+
+def test_a_label_stays_beside_its_ring_also_where_one_setting_is_best_for_both(measured: Frontier) -> None:
+    row = measured.rows[1]
+    rows = [replace(row, p50_ms=1.0, p99_ms=2.0), replace(row, p50_ms=50.0, p99_ms=90.0)]
+    both = replace(measured.recommended, throughput=rows[0], latency=rows[0])
+    figure = report.draw(replace(measured, rows=rows, recommended=both))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    (label,) = (text for text in axes.texts if text.get_text() == "throughput\nand latency: 1 × 1")
+    box = label.get_window_extent()
+    assert axes.get_window_extent().x0 < box.x0 < box.x1 < axes.transData.transform((1.0, 1.0))[0]
