@@ -20,8 +20,8 @@ from seq2see.training.packed import answers
 from seq2see.workers import share_out
 
 TOKENS_OF_A_WORKER = 256  # on the longer side of a batch; with fewer, products get too small to be fast
-# Of a Transformer on a CPU: longer passes are no faster, and all that one computes is in memory at once.
-TOKENS_OF_A_PASS = 448  # with padding, and for narrow models more:
+# Of a Transformer on a CPU: longer passes are hardly faster, and all that one computes is in memory at once.
+TOKENS_OF_A_PASS = 384  # with padding, and for narrow models more:
 NUMBERS_OF_A_PASS = 160_000  # tokens times the width
 
 
