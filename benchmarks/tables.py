@@ -301,9 +301,9 @@ def attention_cost() -> str:
     return table(head, *rows) + f"\n\n{note}\n\n{additive}"
 
 
-def peers(name: str) -> Callable[[], str]:
-    """A table of the comparison with others."""
-    return lambda: str(runpy.run_path(str(HERE / "peers" / "table.py"))[name]())
+def peers(name: str, *raw: Path) -> Callable[[], str]:
+    """A table of the comparison with others, from its own raw file or the one given."""
+    return lambda: str(runpy.run_path(str(HERE / "peers" / "table.py"))[name](*raw))
 
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
@@ -320,6 +320,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/reproduction.md": {"reproduction": reproduction, "samples": samples},
     "docs/speed.md": {
         "peers training": peers("training"),
+        "peers training, quiet": peers("training", HERE / "results" / "peers-train-quiet.json"),
         "peers translation": peers("translation"),
         **{name: getattr(speed_tables, name) for name in ("utilisation", "frontier", "optimizers")},
     },

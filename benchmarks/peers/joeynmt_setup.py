@@ -53,7 +53,7 @@ def configuration(job: worker.Job, source: Tokens, target: Tokens, data: dict[st
             "batch_type": "sentence",
             "batch_size": size["batch_sentences"],
             "batch_multiplier": size["accumulate"],
-            "shuffle": False,  # the file stands in the order of everybody's batches
+            "shuffle": job.get("batches") == "own",  # otherwise as the file: in the order of everybody's batches
             "epochs": 2,
             "logging_freq": 1,
             "validation_freq": 1_000_000,

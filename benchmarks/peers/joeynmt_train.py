@@ -15,7 +15,11 @@ class Measured(TrainManager):
     """Ends when the meter has seen enough."""
 
     meter: worker.Meter
-    seen = 0
+    seen = places = 0
+
+    def _train_step(self, batch: Any) -> Any:
+        self.places += batch.trg.numel()
+        return super()._train_step(batch)
 
     def _log_scores(self, *given: Any, **named: Any) -> None:
         super()._log_scores(*given, **named)
@@ -51,10 +55,11 @@ def main() -> None:
         train_args=args.train,
         dev_args=set_validation_args(args.test),
     )
-    trainer.meter = worker.Meter(job)
+    trainer.meter = worker.Meter(job, equal=job.get("batches") != "own")
     trainer.train_and_validate(train_data=train_data, valid_data=dev_data)
     parameters = sum(p.numel() for p in model.parameters())
-    trainer.meter.report(parameters, worker.versions("torch", "joeynmt", "sentencepiece"))
+    padding = 1 - trainer.stats.total_tokens / trainer.places
+    trainer.meter.report(parameters, worker.versions("torch", "joeynmt", "sentencepiece"), target_padding=padding)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,14 @@ TRAIN = (
         "native loop, SDPA, fused Adam and loss; post-norm",
     ),
     System("joeynmt", "Joey NMT", "joeynmt_train.py", "joeynmt", "its own training manager and data set; pre-norm"),
+    System(
+        "joeynmt-shuffled",
+        "Joey NMT, its own batches",
+        "joeynmt_train.py",
+        "joeynmt",
+        "the same, shuffled, as is its default: as many pairs, of any length",
+        {"batches": "own"},
+    ),
     System("eole", "Eole (OpenNMT-py's successor)", "eole_train.py", "eole", "its own trainer and iterator; pre-norm"),
     System(
         "annotated",

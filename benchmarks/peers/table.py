@@ -1,6 +1,7 @@
 """The tables of the comparison, from the raw JSON that `run.py` writes; nothing in them is typed by hand."""
 
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,8 @@ def _table(record: Record, unit: str) -> str:
         if "median" in entry:
             rate, memory = _number(entry["median"]), f"{entry['peak_memory_mb']:,.0f} MB"
             bleu = f"{entry['bleu']:.2f}" if "bleu" in entry else ""
+            padding = [row["target_padding"] for row in entry["rounds"] if "target_padding" in row]
+            note += f"; {statistics.median(padding):.0%} of the target is padding" if padding else ""
         if "failed" in entry:
             note = f"{note}; failed: {entry['failed']}".replace("|", "\\|").replace("\n", " ")
         rows.append((_named(entry), rate, *faster, memory, *([bleu] if scored else []), note))
