@@ -18,13 +18,13 @@ from typing import Any
 from matplotlib.figure import Figure
 
 import seq2see
-from seq2see import evaluate
-from seq2see.compare import compare
-from seq2see.config import Recipe
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.compare import compare
 from seq2see.see import figures
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
 from seq2see.text.corpora import Parallel
-from seq2see.translator import Translator, load
 
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "docs" / "images"
@@ -49,7 +49,9 @@ def train(runs: Path, budget: str, value: float, name: str, seed: int | None = N
     table = Recipe.load(RECIPES[name]).model_dump(exclude_unset=True)
     table["train"].pop("minutes")
     table["train"] |= {budget: value} | ({} if seed is None else {"seed": seed})
-    folder = runs / f"{budget}-{value:g}" / (RECIPES[name] + ("" if seed is None else f"-seed-{seed}"))
+    folder = (
+        runs / f"{budget}-{value:g}" / (RECIPES[name] + ("" if seed is None else f"-seed-{seed}"))
+    )
     if not (folder / "scorecard.json").exists():
         seq2see.train(Recipe.model_validate(table), out=folder, resume=True)
     return folder
@@ -57,21 +59,30 @@ def train(runs: Path, budget: str, value: float, name: str, seed: int | None = N
 
 def curve(run: Path) -> list[dict[str, float]]:
     """What each validation saw: when, after how much text, and the score."""
-    events = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    events = [
+        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     found, tokens = [], 0.0
     for event in events:
         if event["event"] == "update":
             tokens = event["tokens"]
         elif event["event"] == "validation":
-            found.append({"tokens": tokens} | {key: event[key] for key in ("seconds", "update", "loss", "bleu")})
+            found.append(
+                {"tokens": tokens}
+                | {key: event[key] for key in ("seconds", "update", "loss", "bleu")}
+            )
     return found
 
 
 def speed(run: Path) -> float:
     """Target tokens per second of training alone, in the middle of what the log says."""
-    events = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    events = [
+        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     return statistics.median(
-        event["tokens_per_second"] for event in events if event["event"] == "update" and event["tokens_per_second"]
+        event["tokens_per_second"]
+        for event in events
+        if event["event"] == "update" and event["tokens_per_second"]
     )
 
 
@@ -95,7 +106,9 @@ def row(name: str, run: Path) -> dict[str, Any]:
 def compared(runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
     """Every model's translations against the Transformer's: paired tests, and BLEU by the length of the source."""
     sources, references = [source for source, _ in test.pairs], [target for _, target in test.pairs]
-    found = compare({name: load(run).translate(sources) for name, run in runs.items()}, references, sources)
+    found = compare(
+        {name: load(run).translate(sources) for name, run in runs.items()}, references, sources
+    )
     return {
         "verdicts": {system.name: system.verdict for system in found.systems},
         "p": {system.name: system.bleu.p_bootstrap for system in found.systems},
@@ -105,11 +118,17 @@ def compared(runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
 
 def again(seed: int, runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
     """The two in front with another seed: how they score, and whether the difference is more than chance."""
-    cards = {name: json.loads((run / "scorecard.json").read_text(encoding="utf-8")) for name, run in runs.items()}
+    cards = {
+        name: json.loads((run / "scorecard.json").read_text(encoding="utf-8"))
+        for name, run in runs.items()
+    }
     found = compared(runs, test)
     return {
         "seed": seed,
-        "bleu": {name: {test: of["bleu"] for test, of in card["tests"].items()} for name, card in cards.items()},
+        "bleu": {
+            name: {test: of["bleu"] for test, of in card["tests"].items()}
+            for name, card in cards.items()
+        },
         "training": {name: card["training"] for name, card in cards.items()},
         "verdicts": found["verdicts"],
         "p": found["p"],
@@ -120,7 +139,9 @@ def drawing(result: dict[str, Any]) -> Figure:
     """Curves over minutes, curves over epochs, and BLEU by the length of the source."""
     figure = Figure(figsize=(13, 4), layout="constrained")
     minutes, epochs, lengths = figure.subplots(1, 3)
-    in_epoch = result["rows"]["epochs"][0]["training"]["target_tokens"] / result["budgets"]["epochs"]
+    in_epoch = (
+        result["rows"]["epochs"][0]["training"]["target_tokens"] / result["budgets"]["epochs"]
+    )
     for row, colour in zip(result["rows"]["minutes"], COLOURS, strict=True):
         points = [(point["seconds"] / 60, point["bleu"]) for point in row["curve"]]
         minutes.plot(*zip(*points, strict=True), color=colour, label=row["name"])
@@ -140,7 +161,9 @@ def attention(translators: dict[str, Translator]) -> Figure:
     explained = {name: each.explain(SENTENCE, REFERENCE) for name, each in translators.items()}
     deepest = max(each.recipe.model.decoder_layers for each in translators.values())
     figure = Figure(figsize=(1.0 + 3.2 * deepest, 3.3 * len(explained)), layout="constrained")
-    for block, (name, found) in zip(figure.subfigures(len(explained), 1), explained.items(), strict=True):
+    for block, (name, found) in zip(
+        figure.subfigures(len(explained), 1), explained.items(), strict=True
+    ):
         block.suptitle(name, fontsize=9, fontweight="bold")
         axes = block.subplots(1, deepest)
         for layer, place in enumerate(axes):
@@ -154,11 +177,17 @@ def attention(translators: dict[str, Translator]) -> Figure:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
     parser.add_argument("--minutes", type=float, required=True, help="wall-clock of each run")
-    parser.add_argument("--epochs", type=int, required=True, help="epochs of each run of the second kind")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[], help=f"further seeds of {' and '.join(FRONT)}")
+    parser.add_argument(
+        "--epochs", type=int, required=True, help="epochs of each run of the second kind"
+    )
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[], help=f"further seeds of {' and '.join(FRONT)}"
+    )
     parser.add_argument("--only", nargs="+", choices=RECIPES, help="train these and stop")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "architectures.json")
     given = parser.parse_args()
@@ -179,11 +208,19 @@ def main() -> None:
         return
     test = corpora.load(Recipe.load("multi30k").data, None).tests[TEST]
     rows = {budget: [row(name, run) for name, run in of.items()] for budget, of in runs.items()}
-    result = {"budgets": budgets, "rows": rows, **compared(runs["minutes"], test), "machine": evaluate.machine()}
+    result = {
+        "budgets": budgets,
+        "rows": rows,
+        **compared(runs["minutes"], test),
+        "machine": evaluate.machine(),
+    }
     result["seeds"] = [again(seed, of, test) for seed, of in seeds.items()]
     given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     figures.save(drawing(result), IMAGES / "architectures.png")
-    looking = {name: load(runs["minutes"][name]) for name in ("LSTM with attention", "convolutional", "Transformer")}
+    looking = {
+        name: load(runs["minutes"][name])
+        for name in ("LSTM with attention", "convolutional", "Transformer")
+    }
     figures.save(attention(looking), IMAGES / "architectures-attention.png")
 
 

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from seq2see.evaluate import machine
 from seq2see.layers.attention import attend
+from seq2see.scoring.bleu import machine
 
 HERE = Path(__file__).parent
 LENGTHS = (128, 256, 512, 1024)
@@ -70,14 +70,20 @@ def measured(length: int, arguments: argparse.Namespace) -> list[dict[str, Any]]
     """All rows of one length."""
     torch.manual_seed(1)
     rows = []
-    given = [torch.randn(arguments.batch, arguments.heads, length, arguments.size) for _ in range(3)]
+    given = [
+        torch.randn(arguments.batch, arguments.heads, length, arguments.size) for _ in range(3)
+    ]
     for need_weights in (False, True):
 
-        def look(query: Tensor, key: Tensor, value: Tensor, need_weights: bool = need_weights) -> Tensor:
+        def look(
+            query: Tensor, key: Tensor, value: Tensor, need_weights: bool = need_weights
+        ) -> Tensor:
             return attend(query, key, value, need_weights=need_weights)[0]
 
         for name, made in (("forward", forward_of), ("training", training_of)):
-            found = compared(made(look, given), made(scaled_dot_product_attention, given), arguments.pairs)
+            found = compared(
+                made(look, given), made(scaled_dot_product_attention, given), arguments.pairs
+            )
             rows.append({"length": length, "weights": need_weights, "pass": name, **found})
             print(
                 f"{length:6}  {'yes' if need_weights else 'no':7}  {name:8}  "
@@ -88,7 +94,9 @@ def measured(length: int, arguments: argparse.Namespace) -> list[dict[str, Any]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--size", type=int, default=64, help="of a head")
@@ -96,9 +104,13 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "attention.json")
     arguments = parser.parse_args()
-    print(f"{'length':>6}  {'weights':7}  {'pass':8}  {'attend ms':>9}  {'torch ms':>9}  {'ratio':>5}")
+    print(
+        f"{'length':>6}  {'weights':7}  {'pass':8}  {'attend ms':>9}  {'torch ms':>9}  {'ratio':>5}"
+    )
     # What the allocator learned from one length would change the times of the next.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as alone:
+    with ProcessPoolExecutor(
+        1, multiprocessing.get_context("spawn"), max_tasks_per_child=1
+    ) as alone:
         found = alone.map(measured, arguments.lengths, repeat(arguments))
         rows = [row for rows in found for row in rows]
     result = {

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from seq2see.evaluate import machine
 from seq2see.layers.attention import attend
 from seq2see.layers.scores import Additive
+from seq2see.scoring.bleu import machine
 
 HERE = Path(__file__).parent
 LENGTHS = (64, 128, 256, 512)
@@ -36,7 +36,9 @@ def measured(batch: int, length: int, size: int) -> dict[str, float]:
     query, key, value = (torch.randn(batch, length, size, requires_grad=True) for _ in range(3))
     score = Additive(size, size, size)
     small = [x[:1, :2] for x in (query, key, value)]
-    attend(*small, score=score)[0].sum().backward()  # what torch loads on first use is not what is asked for
+    attend(*small, score=score)[
+        0
+    ].sum().backward()  # what torch loads on first use is not what is asked for
     before = highest_mb()
     output, _ = attend(query, key, value, score=score)
     forward = highest_mb()
@@ -45,9 +47,13 @@ def measured(batch: int, length: int, size: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--size", type=int, default=256, help="of queries, keys and the network between them")
+    parser.add_argument(
+        "--size", type=int, default=256, help="of queries, keys and the network between them"
+    )
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "attention_memory.json")
@@ -63,7 +69,10 @@ def main() -> None:
         found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         at_once = arguments.batch * length**2 * arguments.size * 4 / 2**20
         rows.append({"length": length, "at_once_mb": at_once, **found})
-        print(f"{length:6}  {at_once:10,.0f}  {found['forward_mb']:10,.0f}  {found['training_mb']:11,.0f}", flush=True)
+        print(
+            f"{length:6}  {at_once:10,.0f}  {found['forward_mb']:10,.0f}  {found['training_mb']:11,.0f}",
+            flush=True,
+        )
     result = {
         "batch": arguments.batch,
         "size": arguments.size,

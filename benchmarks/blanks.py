@@ -13,23 +13,29 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from seq2see import evaluate
-from seq2see.language import load_language
-from seq2see.text.blanks import blanks
+from seq2see.scoring import bleu as evaluate
+from seq2see.tasks.language import load_language
+from seq2see.text.captions.blanks import blanks
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, required=True, help="a masked model of the German captions, in words")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", type=Path, required=True, help="a masked model of the German captions, in words"
+    )
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "blanks.json")
     given = parser.parse_args()
     model = load_language(given.model, task="masked")
     data, tokenizer = model.recipe.data, model.recipe.tokenizer
     if (data.target, tokenizer.kind) != ("de", "words"):
-        parser.error(f"{given.model}: reads {data.target!r} in {tokenizer.kind}; the blanks are German words")
+        parser.error(
+            f"{given.model}: reads {data.target!r} in {tokenizer.kind}; the blanks are German words"
+        )
     asked, right, wrong = Counter[str](), Counter[str](), []
     for blank in blanks("test", given.count):
         best = model.fill(blank.text, top=1).blanks[0][0]
@@ -38,10 +44,19 @@ def main() -> None:
             right[blank.kind] += 1
         else:
             filling = {"said": best.token, "probability": best.probability, "was": blank.word}
-            wrong.append({"text": blank.text, "kind": blank.kind, **filling, "answers": sorted(blank.answers)})
+            wrong.append(
+                {
+                    "text": blank.text,
+                    "kind": blank.kind,
+                    **filling,
+                    "answers": sorted(blank.answers),
+                }
+            )
     found = {
         "accuracy": right.total() / asked.total(),
-        "kinds": {kind: {"asked": count, "right": right[kind]} for kind, count in sorted(asked.items())},
+        "kinds": {
+            kind: {"asked": count, "right": right[kind]} for kind, count in sorted(asked.items())
+        },
         "wrong": wrong,
         "recipe": model.recipe.model_dump(mode="json"),
         "machine": evaluate.machine(),

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import seq2see
-from seq2see import evaluate
-from seq2see.config import Recipe
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
+from seq2see.tasks.translate import Translator
 from seq2see.text import corpora
 from seq2see.training import checkpoint
-from seq2see.translator import Translator
 
 HERE = Path(__file__).parent
 TRAINED = {
@@ -43,22 +43,33 @@ def decoded(translator: Translator) -> Iterator[tuple[str, str, Translator]]:
     """The same weights under other searches: what is varied, its value, the translator."""
     recipe = translator.recipe
     shipped = recipe.decode
-    for what, key, values in (("beam", "beam", BEAMS), ("length penalty", "length_penalty", LENGTH_PENALTIES)):
+    for what, key, values in (
+        ("beam", "beam", BEAMS),
+        ("length penalty", "length_penalty", LENGTH_PENALTIES),
+    ):
         for value in sorted({*values, getattr(shipped, key)}):
             other = recipe.model_copy(update={"decode": shipped.model_copy(update={key: value})})
-            yield what, f"{value:g}", Translator(other, translator.tokenizers, translator.model, translator.device)
+            yield (
+                what,
+                f"{value:g}",
+                Translator(other, translator.tokenizers, translator.model, translator.device),
+            )
 
 
 def averaged(folder: Path, translator: Translator) -> Iterator[tuple[str, str, Translator]]:
     """The last checkpoint, and the average of the last few, under the shipped search."""
     saved = checkpoint.saved_in(folder / "checkpoints")[-translator.recipe.train.average :]
     for count in (1, len(saved)):
-        checkpoint.copy_into(translator.model, checkpoint.average(saved[-count:], "weights"), folder)
+        checkpoint.copy_into(
+            translator.model, checkpoint.average(saved[-count:], "weights"), folder
+        )
         yield "checkpoints averaged", str(count), translator
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
     parser.add_argument("--steps", type=int, required=True, help="updates of each run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
@@ -86,11 +97,18 @@ def main() -> None:
                     note(what, value, seed, other)
     shipped: dict[str, Any] = Recipe.load("multi30k", [f"train.steps={given.steps}"]).model_dump()
     result = {
-        "on": {"corpus": "multi30k", "split": "val", "sentences": len(sources), "sha256": val.digest},
+        "on": {
+            "corpus": "multi30k",
+            "split": "val",
+            "sentences": len(sources),
+            "sha256": val.digest,
+        },
         "steps": given.steps,
         "recipe": shipped,
         "signature": signature,
-        "rows": [{"what": what, "value": value, "bleu": bleu} for (what, value), bleu in rows.items()],
+        "rows": [
+            {"what": what, "value": value, "bleu": bleu} for (what, value), bleu in rows.items()
+        ],
         "machine": evaluate.machine(),
     }
     given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

@@ -2,7 +2,9 @@
 
 from figures import NOT_YET, raw, table
 
-PICTURE = "![Time, memory and the longest path of each layer, over the length](images/complexity.png)"
+PICTURE = (
+    "![Time, memory and the longest path of each layer, over the length](images/complexity.png)"
+)
 NAMES = {
     "recurrent": "recurrent (LSTM)",
     "convolutional": "convolutional",
@@ -16,9 +18,16 @@ def complexity() -> str:
     """Growth, fitted and in theory, and the costs and counts of the longest sequences."""
     if (found := raw("complexity")) is None:
         return NOT_YET
-    longest = {row["kind"]: row for row in found["rows"] if row["length"] == found["settings"]["lengths"][-1]}
+    longest = {
+        row["kind"]: row
+        for row in found["rows"]
+        if row["length"] == found["settings"]["lengths"][-1]
+    }
     head = ("layer", "time", "memory", "time, forward", "memory, forward")
-    head += tuple(f"n = {found['settings']['lengths'][-1]:,}: {what}" for what in ("ms", "MB", "sequential", "path"))
+    head += tuple(
+        f"n = {found['settings']['lengths'][-1]:,}: {what}"
+        for what in ("ms", "MB", "sequential", "path")
+    )
     rows = [
         (
             name,

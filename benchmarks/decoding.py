@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2see.decode import search
-from seq2see.evaluate import machine
-from seq2see.hypotheses import Search
+from seq2see.decoding.hypotheses import Search
+from seq2see.decoding.search import search
+from seq2see.scoring.bleu import machine
+from seq2see.tasks.translate import load
 from seq2see.text.corpora import read_lines
-from seq2see.translator import load
 
 PARTS = 5
 
@@ -57,7 +57,9 @@ class Uncached:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--source", required=True, type=Path)
     parser.add_argument("--beam", type=int, default=4)

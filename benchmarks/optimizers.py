@@ -15,11 +15,11 @@ from architectures import IMAGES, curve, speed
 from matplotlib.figure import Figure
 
 import seq2see
-from seq2see import evaluate
-from seq2see.config import Recipe
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
 from seq2see.see import figures
+from seq2see.tasks.translate import load
 from seq2see.text import corpora
-from seq2see.translator import load
 
 HERE = Path(__file__).parent
 RATES = {"adam": 0.003, "muon": 0.003}
@@ -28,7 +28,9 @@ COLOURS = {"adam": "#0072b2", "muon": "#d55e00"}
 
 def train(runs: Path, minutes: float, optimizer: str, seed: int) -> Path:
     settings = {"optimizer": optimizer, "lr": RATES[optimizer], "seed": seed, "minutes": minutes}
-    recipe = Recipe.load("multi30k-transformer", [f"train.{key}={value}" for key, value in settings.items()])
+    recipe = Recipe.load(
+        "multi30k-transformer", [f"train.{key}={value}" for key, value in settings.items()]
+    )
     folder = runs / f"{optimizer}-{minutes:g}-seed{seed}"
     if not (folder / "scorecard.json").exists():
         seq2see.train(recipe, out=folder, resume=True)
@@ -43,14 +45,18 @@ def drawing(rows: list[dict[str, object]]) -> Figure:
         points, name = row["curve"], str(row["optimizer"])
         look = {"color": COLOURS[name], "label": name if row["seed"] == rows[0]["seed"] else None}
         for axes, key in ((losses, "loss"), (scores, "bleu")):
-            axes.plot([each["seconds"] / 60 for each in points], [each[key] for each in points], **look)
+            axes.plot(
+                [each["seconds"] / 60 for each in points], [each[key] for each in points], **look
+            )
     figures.label(losses, "Loss", "minutes", "loss on val")
     figures.label(scores, "BLEU", "minutes", "BLEU on 500 sentences of val, greedy")
     return figure
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
     parser.add_argument("--minutes", type=float, required=True, help="wall-clock of each run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
@@ -58,19 +64,29 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results" / "optimizers.json")
     given = parser.parse_args()
     names = [given.only] if given.only else list(RATES)
-    runs = {(name, seed): train(given.runs, given.minutes, name, seed) for seed in given.seeds for name in names}
+    runs = {
+        (name, seed): train(given.runs, given.minutes, name, seed)
+        for seed in given.seeds
+        for name in names
+    }
     if given.only:
         return
     val = corpora.load(Recipe.load("multi30k-transformer").data, None).val
     sources, references = [source for source, _ in val.pairs], [target for _, target in val.pairs]
     rows, signature = [], ""
     first = next(iter(runs.values()))
-    machine = json.loads((first / "scorecard.json").read_text(encoding="utf-8"))["machine"]  # as it was in training
+    machine = json.loads((first / "scorecard.json").read_text(encoding="utf-8"))[
+        "machine"
+    ]  # as it was in training
     for (name, seed), run in runs.items():
         scores = evaluate.score(load(run).translate(sources), references)
         signature = scores.signature
         settings = {"optimizer": name, "lr": RATES[name], "seed": seed}
-        measured = {"target_tokens_per_second": speed(run), "bleu": scores.bleu, "curve": curve(run)}
+        measured = {
+            "target_tokens_per_second": speed(run),
+            "bleu": scores.bleu,
+            "curve": curve(run),
+        }
         rows.append(settings | measured)
         print(f"{name}, seed {seed}: {scores.bleu:.2f} BLEU on val, {speed(run):,.0f} tokens/s")
     result = {"minutes": given.minutes, "rows": rows, "signature": signature, "machine": machine}

@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seq2see import evaluate
-from seq2see.language import load_language
+from seq2see.scoring import bleu as evaluate
+from seq2see.tasks.language import load_language
 from seq2see.text import corpora
 from seq2see.text.ngrams import NGrams
 
@@ -22,7 +22,10 @@ ORDERS = (1, 2, 3, 4, 5)
 
 def measured(folder: Path) -> dict[str, Any]:
     model = load_language(folder, task="language")
-    tokenizer, card = model.tokenizers.target, json.loads((folder / "scorecard.json").read_text(encoding="utf-8"))
+    tokenizer, card = (
+        model.tokenizers.target,
+        json.loads((folder / "scorecard.json").read_text(encoding="utf-8")),
+    )
     corpus = corpora.load(model.recipe.data, None)
     read = {
         name: [tokenizer.encode(target) for _, target in parallel.pairs]
@@ -33,19 +36,34 @@ def measured(folder: Path) -> dict[str, Any]:
         counted = NGrams(order, len(tokenizer), read["train"])
         for name in corpus.tests:
             found[name][f"{order}-grams"] = counted.perplexity(read[name])
-            print(f"{folder.name}, {name}, {order}-grams: {found[name][f'{order}-grams']:.2f}", flush=True)
+            print(
+                f"{folder.name}, {name}, {order}-grams: {found[name][f'{order}-grams']:.2f}",
+                flush=True,
+            )
     for name in corpus.tests:
         assert not card["tests"][name]["left_out"], f"{folder}: {name} was not read whole"
         found[name]["Transformer"] = card["tests"][name]["perplexity"]
-    return {"recipe": card["recipe"], "training": card["training"], "vocabulary": len(tokenizer), "tests": found}
+    return {
+        "recipe": card["recipe"],
+        "training": card["training"],
+        "vocabulary": len(tokenizer),
+        "tests": found,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, action="append", required=True, help="a model of task language")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", type=Path, action="append", required=True, help="a model of task language"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results" / "perplexity.json")
     given = parser.parse_args()
-    result = {"models": {folder.name: measured(folder) for folder in given.model}, "machine": evaluate.machine()}
+    result = {
+        "models": {folder.name: measured(folder) for folder in given.model},
+        "machine": evaluate.machine(),
+    }
     given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 

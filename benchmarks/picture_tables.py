@@ -30,7 +30,9 @@ def accuracies() -> str:
                 f"{100 * test['accuracy']:.2f}",
             )
         )
-    return table(("recipe", "parameters", "epochs", "minutes", "threads", "test pictures", "% right"), *rows)
+    return table(
+        ("recipe", "parameters", "epochs", "minutes", "threads", "test pictures", "% right"), *rows
+    )
 
 
 def plain() -> str:
@@ -54,7 +56,11 @@ def trained() -> str:
     for name, card in cards("reduced-*").items():
         accuracy = card["tests"]["test"]["accuracy"]
         rows.append((REDUCED[name], f"{100 * accuracy:.2f}", f"{100 * (accuracy - plain):+.2f}"))
-    return table(("10,000 pictures of test", "% right", "against plain"), ("plain", f"{100 * plain:.2f}", ""), *rows)
+    return table(
+        ("10,000 pictures of test", "% right", "against plain"),
+        ("plain", f"{100 * plain:.2f}", ""),
+        *rows,
+    )
 
 
 def long() -> str:
@@ -70,7 +76,15 @@ def _frontier(name: str, picture: str = "") -> str:
         return NOT_YET
     first, reference = result["rows"][0], whole["rows"][0]["quality"]
     decodes = any(row["encoded_per_second"] != row["per_second"] for row in result["rows"])
-    head = ("", "a second", "faster", *(["encoder faster"] if decodes else []), "FLOPs", "tokens left", "memory")
+    head = (
+        "",
+        "a second",
+        "faster",
+        *(["encoder faster"] if decodes else []),
+        "FLOPs",
+        "tokens left",
+        "memory",
+    )
     rows = [_row(row, first, reference, decodes=decodes) for row in result["rows"]]
     machine = computer(result)
     note = f"{result['count']:,} of {result['text']}, medians of {result['rounds']} round(s) in turn; {machine}"
@@ -78,7 +92,11 @@ def _frontier(name: str, picture: str = "") -> str:
         left = " · ".join(f"{each:.1f}" for each in result["rows"][1]["layer_tokens"])
         note += f"; as trained: `{result['trained']}`, tokens left after each layer {left}"
     return "\n\n".join(
-        [table((*head, MEASURES[result["measure"]], "against plain"), *rows), note, *([picture] if picture else [])]
+        [
+            table((*head, MEASURES[result["measure"]], "against plain"), *rows),
+            note,
+            *([picture] if picture else []),
+        ]
     )
 
 

@@ -15,19 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import seq2see
-from seq2see import evaluate
-from seq2see.config import Recipe
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
 
 HERE = Path(__file__).parent
 
 
 def tests_of(folder: Path) -> dict[str, Any]:
     card = json.loads((folder / "scorecard.json").read_text(encoding="utf-8"))
-    return {name: {key: test[key] for key in ("accuracy", "perplexity")} for name, test in card["tests"].items()}
+    return {
+        name: {key: test[key] for key in ("accuracy", "perplexity")}
+        for name, test in card["tests"].items()
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--init", type=Path, required=True, help="the pre-trained masked model")
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
     parser.add_argument("--labels", type=int, default=100, help="sentences with a label")
@@ -41,13 +46,19 @@ def main() -> None:
     for name, origin in origins.items():
         for seed in given.seeds:
             folder = given.runs / f"{name.replace(' ', '-')}-{given.labels}-seed{seed}"
-            recipe = Recipe.load("captions-classify", [f"data.limit={given.labels}", f"train.seed={seed}"])
+            recipe = Recipe.load(
+                "captions-classify", [f"data.limit={given.labels}", f"train.seed={seed}"]
+            )
             seq2see.train(recipe, out=folder, init=origin, resume=True)
             rows.append({"begun": name, "seed": seed, "tests": tests_of(folder)})
     for name in origins:
         found = [row["tests"]["test"]["accuracy"] for row in rows if row["begun"] == name]
-        print(f"{name}: {statistics.mean(found):.1%} right on test ({min(found):.1%} to {max(found):.1%})")
-    recipe = Recipe.load("captions-classify", [f"data.limit={given.labels}"]).model_dump(mode="json")
+        print(
+            f"{name}: {statistics.mean(found):.1%} right on test ({min(found):.1%} to {max(found):.1%})"
+        )
+    recipe = Recipe.load("captions-classify", [f"data.limit={given.labels}"]).model_dump(
+        mode="json"
+    )
     result = {"labels": given.labels, "recipe": recipe, "rows": rows, "machine": evaluate.machine()}
     given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

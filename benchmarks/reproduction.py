@@ -16,12 +16,12 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
-from seq2see import evaluate
-from seq2see.config import Recipe
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
 from seq2see.see import figures
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
 from seq2see.text.vocab import UNKNOWN
-from seq2see.translator import Translator, load
 
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "docs" / "images"
@@ -51,7 +51,9 @@ def curve(run: Path) -> dict[str, Any]:
             tokens, seconds = event["tokens"], event["seconds"]
         elif event["event"] == "validation":
             kept = {key: event[key] for key in ("update", "loss", "perplexity", "bleu", "seconds")}
-            validation[event["update"]] = kept | {"epoch": event["epoch"] - 1}  # it comes when the epoch is over
+            validation[event["update"]] = kept | {
+                "epoch": event["epoch"] - 1
+            }  # it comes when the epoch is over
     return {
         "first_loss": first,
         "training": [{"update": update, **rest} for update, rest in sorted(training.items())],
@@ -67,12 +69,21 @@ def drawing(ours: dict[str, Any]) -> Figure:
     updates = [row["update"] for row in ours["training"]]
     per_epoch = ours["validation"][0]["update"]
     axes.plot(
-        [u / per_epoch for u in updates], [row["loss"] for row in ours["training"]], color="0.75", label="training"
+        [u / per_epoch for u in updates],
+        [row["loss"] for row in ours["training"]],
+        color="0.75",
+        label="training",
     )
     epochs = [row["epoch"] for row in ours["validation"]]
     axes.plot(epochs, [row["loss"] for row in ours["validation"]], "o-", label="validation")
     published = {int(epoch): loss for epoch, loss in PUBLISHED["validation_loss"].items()}
-    axes.plot(list(published), list(published.values()), "r*", markersize=12, label="validation, published")
+    axes.plot(
+        list(published),
+        list(published.values()),
+        "r*",
+        markersize=12,
+        label="validation, published",
+    )
     axes.plot([0], [PUBLISHED["first_loss"]], "rx", label="first batch, published")
     axes.set(xlabel="epoch", ylabel="loss per target token", ylim=(0, 8))
     axes.legend()
@@ -84,7 +95,9 @@ def sample(translator: Translator, source: str, target: str) -> dict[str, str]:
 
     def shown(ids: list[int], side: str) -> str:
         tokenizer = getattr(translator.tokenizers, side)
-        return " ".join(["<s>", *("<unk>" if id == UNKNOWN else tokenizer.piece(id) for id in ids), "</s>"])
+        return " ".join(
+            ["<s>", *("<unk>" if id == UNKNOWN else tokenizer.piece(id) for id in ids), "</s>"]
+        )
 
     output = translator.translate([source], beam=1)[0]
     return {
@@ -95,8 +108,12 @@ def sample(translator: Translator, source: str, target: str) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="the run directory of multi30k-annotated")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", type=Path, required=True, help="the run directory of multi30k-annotated"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results" / "reproduction.json")
     given = parser.parse_args()
     ours = curve(given.run)

@@ -16,12 +16,12 @@ import torch
 from torch import nn
 
 import seq2see
-from seq2see import evaluate
 from seq2see.batches import collate
-from seq2see.config import Recipe
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.build import build
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
 from seq2see.text import captions
 from seq2see.text.tokenizers import Tokenizers
 
@@ -44,7 +44,9 @@ def sharpness(model: nn.Module, tokenizers: Tokenizers) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
     parser.add_argument("--steps", type=int, required=True, help="updates of each run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
@@ -52,14 +54,24 @@ def main() -> None:
     given = parser.parse_args()
     rows = []
     shipped = Recipe.load("captions").train.lr
-    for score, rate in [*((score, shipped) for score in SCORES), *((score, LOWER) for score in AT_LOWER)]:
+    for score, rate in [
+        *((score, shipped) for score in SCORES),
+        *((score, LOWER) for score in AT_LOWER),
+    ]:
         for seed in given.seeds:
-            keys = [f"train.steps={given.steps}", f"train.seed={seed}", f"model.score={score}", f"train.lr={rate}"]
+            keys = [
+                f"train.steps={given.steps}",
+                f"train.seed={seed}",
+                f"model.score={score}",
+                f"train.lr={rate}",
+            ]
             folder = given.runs / f"{score}-lr{rate}-seed{seed}"
             recipe = Recipe.load("captions", keys)
             trained = seq2see.train(recipe, out=folder, resume=True)
             torch.manual_seed(seed)
-            fresh = build(recipe, len(trained.tokenizers.source), len(trained.tokenizers.target)).eval()
+            fresh = build(
+                recipe, len(trained.tokenizers.source), len(trained.tokenizers.target)
+            ).eval()
             card = json.loads((folder / "scorecard.json").read_text(encoding="utf-8"))
             test = card["tests"]["test"]
             rows.append(
@@ -78,7 +90,12 @@ def main() -> None:
                     "seconds": card["training"]["seconds"],
                 }
             )
-    found = {"recipe": "captions", "steps": given.steps, "rows": rows, "machine": evaluate.machine()}
+    found = {
+        "recipe": "captions",
+        "steps": given.steps,
+        "rows": rows,
+        "machine": evaluate.machine(),
+    }
     given.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 

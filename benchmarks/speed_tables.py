@@ -9,7 +9,10 @@ SIZES = {"base": "6+6 layers, width 512", "small": "3+3 layers, width 256"}
 
 def utilisation() -> str:
     """How much of the machine's own limit training uses."""
-    rows, machines = [("size", "target tokens/s", "of the matrix peak", "matrix peak", "peak memory")], set[str]()
+    rows, machines = (
+        [("size", "target tokens/s", "of the matrix peak", "matrix peak", "peak memory")],
+        set[str](),
+    )
     for size, name in SIZES.items():
         if (result := raw(f"bench-{size}")) is not None:
             machines.add(computer(result))
@@ -29,7 +32,17 @@ def frontier() -> str:
     """Every way to translate with one model, by `seq2see bench translate`."""
     if (result := raw("frontier")) is None:
         return NOT_YET
-    head = ("engine", "precision", "beam", "workers × threads", "sentences/s", "p50, ms", "p99, ms", "memory", "BLEU")
+    head = (
+        "engine",
+        "precision",
+        "beam",
+        "workers × threads",
+        "sentences/s",
+        "p50, ms",
+        "p99, ms",
+        "memory",
+        "BLEU",
+    )
     rows = [
         (
             row["engine"],
@@ -60,7 +73,14 @@ def optimizers() -> str:
         runs = {row["seed"]: row for row in result["rows"] if row["optimizer"] == name}
         speed = statistics.mean(run["target_tokens_per_second"] for run in runs.values())
         bleu = [runs[seed]["bleu"] for seed in seeds]
-        rows.append((name, f"{speed:,.0f}", *(f"{each:.2f}" for each in bleu), f"{statistics.mean(bleu):.2f}"))
+        rows.append(
+            (
+                name,
+                f"{speed:,.0f}",
+                *(f"{each:.2f}" for each in bleu),
+                f"{statistics.mean(bleu):.2f}",
+            )
+        )
     head = ("optimizer", "target tokens/s", *(f"seed {seed}" for seed in seeds), "mean")
     machine = f"{result['machine']['processor']}, {result['machine']['threads']} thread(s) each"
     note = f"BLEU on val after {result['minutes']:g} minutes; {machine}; {result['signature']}"

@@ -16,7 +16,7 @@ import picture_tables
 import speed_tables
 from figures import NOT_YET, cards, computer, raw, table
 
-from seq2see.config import Recipe
+from seq2see.recipe.schema import Recipe
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -35,7 +35,9 @@ def results(language: str) -> str:
     def say(english: str, chinese: str) -> str:
         return english if language == "en" else chinese
 
-    demo, base, decoding, tatoeba = (raw(name) for name in ("demo", "bench-base", "decoding", "tatoeba"))
+    demo, base, decoding, tatoeba = (
+        raw(name) for name in ("demo", "bench-base", "decoding", "tatoeba")
+    )
     minutes = demo["training"]["seconds"] / 60
     test, structures = demo["tests"]["test"], demo["tests"]["test_structures"]
     held_out = tatoeba["tests"]["test"]
@@ -63,7 +65,10 @@ def results(language: str) -> str:
                         f"Multi30k {direction(card)}，test_2016，{card['recipe']['train']['minutes']:g} 分钟，"
                         f"{len(seeds)} 个种子，{card['machine']['threads']} 线程",
                     ),
-                    "BLEU " + " / ".join(f"{each['tests']['test_2016_flickr']['bleu']:.1f}" for each in seeds),
+                    "BLEU "
+                    + " / ".join(
+                        f"{each['tests']['test_2016_flickr']['bleu']:.1f}" for each in seeds
+                    ),
                     f"`{command(card)}`",
                 )
                 for seeds in by_setting(OWN_LINE)
@@ -125,7 +130,10 @@ def by_setting(pattern: str) -> list[list[Any]]:
         recipe = json.loads(json.dumps(card["recipe"]))
         recipe["train"].pop("seed")
         groups.setdefault(json.dumps(recipe), []).append(card)
-    return sorted(groups.values(), key=lambda group: (direction(group[0]), group[0]["recipe"]["train"]["minutes"]))
+    return sorted(
+        groups.values(),
+        key=lambda group: (direction(group[0]), group[0]["recipe"]["train"]["minutes"]),
+    )
 
 
 def direction(card: Any) -> str:
@@ -162,7 +170,11 @@ def multi30k() -> str:
 
 
 # Score cards of a recipe that has another name there, or several seeds.
-CARDS = {"captions": "demo", "multi30k": "multi30k-de-en-60min-*", "multi30k-en-de": "multi30k-en-de-60min-*"}
+CARDS = {
+    "captions": "demo",
+    "multi30k": "multi30k-de-en-60min-*",
+    "multi30k-en-de": "multi30k-en-de-60min-*",
+}
 
 
 def recipes() -> str:
@@ -179,7 +191,9 @@ def recipes() -> str:
         for card in found:
             spent = f"{card['training']['seconds'] / 60:.0f}", f"{card['machine']['threads']}"
             for test, scores in card["tests"].items():
-                rows.append((f"`{name}`", test, f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}", *spent))
+                rows.append(
+                    (f"`{name}`", test, f"{scores['bleu']:.2f}", f"{scores['chrf']:.2f}", *spent)
+                )
         if not found:
             rows.append((f"`{name}`", NOT_RUN, "", "", "", ""))
     return table(("recipe", "test set", "BLEU", "chrF", "minutes", "threads"), *rows)
@@ -208,7 +222,10 @@ def choices() -> str:
             )
         )
     note = f"{found['on']['sentences']:,} sentences of val, {found['steps']:,} updates; {found['signature']}"
-    return table(("what", "value", "BLEU on val, by seed", "against as shipped"), *rows) + f"\n\n{note}"
+    return (
+        table(("what", "value", "BLEU on val, by seed", "against as shipped"), *rows)
+        + f"\n\n{note}"
+    )
 
 
 def reproduction() -> str:
@@ -216,7 +233,9 @@ def reproduction() -> str:
     if (found := raw("reproduction")) is None:
         return NOT_YET
     published, ours = found["published"], found["ours"]
-    rows = [("loss of the first update", f"{published['first_loss']:.2f}", f"{ours['first_loss']:.2f}")]
+    rows = [
+        ("loss of the first update", f"{published['first_loss']:.2f}", f"{ours['first_loss']:.2f}")
+    ]
     for row in ours["validation"]:
         theirs = published["validation_loss"].get(str(row["epoch"]))
         rows.append(
@@ -227,13 +246,28 @@ def reproduction() -> str:
             )
         )
     rows.append(
-        ("target tokens/s", f"{published['target_tokens_per_second']:,}", f"{ours['target_tokens_per_second']:.0f}")
+        (
+            "target tokens/s",
+            f"{published['target_tokens_per_second']:,}",
+            f"{ours['target_tokens_per_second']:.0f}",
+        )
     )
-    rows.append(("hours", f"{published['hours']:g}", f"{ours['hours']:.1f} for {len(ours['validation'])} epochs"))
+    rows.append(
+        (
+            "hours",
+            f"{published['hours']:g}",
+            f"{ours['hours']:.1f} for {len(ours['validation'])} epochs",
+        )
+    )
     machine = found["machine"]
-    rows.append(("machine", published["machine"], f"{machine['processor']}, {machine['cores']} cores"))
+    rows.append(
+        ("machine", published["machine"], f"{machine['processor']}, {machine['cores']} cores")
+    )
     tests = found.get("scorecard", {}).get("tests", {})
-    rows += [(f"BLEU on {name}", "not reported", f"{scores['bleu']:.2f}") for name, scores in tests.items()]
+    rows += [
+        (f"BLEU on {name}", "not reported", f"{scores['bleu']:.2f}")
+        for name, scores in tests.items()
+    ]
     signatures = {scores["signature"] for scores in tests.values()}
     picture = "![Our losses beside the published points](images/reproduction-curve.png)"
     return "\n\n".join([table(("", "published", "ours"), *rows), *signatures, picture])
@@ -267,7 +301,14 @@ def score_functions() -> str:
         )
         for row in found["rows"]
     ]
-    head = ("`model.score`", "`train.lr`", "BLEU", "against `scaled_dot`", "parameters", "largest weight of a row")
+    head = (
+        "`model.score`",
+        "`train.lr`",
+        "BLEU",
+        "against `scaled_dot`",
+        "parameters",
+        "largest weight of a row",
+    )
     note = f"{found['steps']:,} updates, one seed; {found['rows'][0]['signature']}"
     return table(head, *rows) + f"\n\n{note}"
 
@@ -310,10 +351,13 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"results": lambda: results("en")},
     "README.zh-CN.md": {"results": lambda: results("zh")},
     "docs/attention.md": {"score functions": score_functions, "attention cost": attention_cost},
-    "docs/after.md": {name: getattr(model_tables, name) for name in ("perplexities", "blanks", "pretraining")},
+    "docs/after.md": {
+        name: getattr(model_tables, name) for name in ("perplexities", "blanks", "pretraining")
+    },
     "docs/before.md": {"architectures": model_tables.architectures},
     "docs/cheaper.md": {
-        name: getattr(picture_tables, name) for name in ("plain", "merged", "pruned", "trained", "long")
+        name: getattr(picture_tables, name)
+        for name in ("plain", "merged", "pruned", "trained", "long")
     },
     "docs/cost.md": {"complexity": complexity_table.complexity},
     "docs/pictures.md": {"accuracies": picture_tables.accuracies},

@@ -12,10 +12,10 @@ import torch
 from PIL import Image
 from rich.console import Console
 
-from seq2see.config import Recipe
-from seq2see.export import export
-from seq2see.run import train
-from seq2see.translator import Translator, load
+from seq2see.ct2.export import export
+from seq2see.recipe.schema import Recipe
+from seq2see.tasks.run import train
+from seq2see.tasks.translate import Translator, load
 
 # Tiny models gain nothing from a second thread, and lose much where another process has the second core.
 torch.set_num_threads(1)
@@ -60,11 +60,16 @@ class Toy:
         numbers: set[tuple[int, ...]] = set()
         while len(numbers) < 300:
             numbers.add(tuple(draw.sample(range(10), k=draw.randint(2, 5))))
-        self.write((" ".join(GERMAN[n] for n in row), " ".join(ENGLISH[n] for n in row)) for row in sorted(numbers))
+        self.write(
+            (" ".join(GERMAN[n] for n in row), " ".join(ENGLISH[n] for n in row))
+            for row in sorted(numbers)
+        )
         self.path.write_text(RECIPE.format(pairs=self.pairs), encoding="utf-8")
 
     def write(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self.pairs.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+        self.pairs.write_text(
+            "".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8"
+        )
 
     def recipe(self, *overrides: str) -> Recipe:
         return Recipe.load(self.path, overrides)
@@ -72,7 +77,9 @@ class Toy:
     def train(self, out: Path, *overrides: str, resume: bool = False) -> Translator:
         self.said = io.StringIO()
         console = Console(file=self.said, soft_wrap=True)
-        return train(self.path, out=out, overrides=overrides, resume=resume, device="cpu", console=console)
+        return train(
+            self.path, out=out, overrides=overrides, resume=resume, device="cpu", console=console
+        )
 
 
 @pytest.fixture
@@ -92,7 +99,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a model with learned positions that has hardly begun; to be read, not written."""
     folder = tmp_path_factory.mktemp("learned")
-    settings = ("model.positions=learned", "model.max_positions=20", "data.max_length=16", "train.steps=2")
+    settings = (
+        "model.positions=learned",
+        "model.max_positions=20",
+        "data.max_length=16",
+        "train.steps=2",
+    )
     Toy(folder).train(folder / "run", *settings)
     return folder / "run"
 
@@ -106,14 +118,22 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def pruning(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Such a model that prunes by thresholds."""
-    return _of_digits(tmp_path_factory.mktemp("pruning"), "reduce.kind=prune", "reduce.thresholds=0.9")
+    return _of_digits(
+        tmp_path_factory.mktemp("pruning"), "reduce.kind=prune", "reduce.thresholds=0.9"
+    )
 
 
 def _of_digits(folder: Path, *more: str) -> Path:
     pytest.importorskip("sklearn")
     Image.new("L", (8, 8), 99).save(folder / "digit.png")
     settings = ("train.steps=2", "model.width=8", "model.heads=2", "model.encoder_layers=2", *more)
-    train("vit-digits", out=folder / "run", overrides=settings, device="cpu", console=Console(file=io.StringIO()))
+    train(
+        "vit-digits",
+        out=folder / "run",
+        overrides=settings,
+        device="cpu",
+        console=Console(file=io.StringIO()),
+    )
     return folder / "run"
 
 
@@ -123,7 +143,7 @@ def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("ctranslate2")
     out = tmp_path_factory.mktemp("exported") / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seq2see.export.CALIBRATION", 0.0)
+        patch.setattr("seq2see.ct2.export.CALIBRATION", 0.0)
         export(trained, out, quantization="float32")
     return out
 

@@ -42,7 +42,9 @@ def test_collate_shifts_the_target_by_one() -> None:
 
 @few
 @given(sizes=lengths.filter(len), data=st.data())
-def test_what_goes_in_and_what_comes_out_are_the_target_one_apart(sizes: Lengths, data: st.DataObject) -> None:
+def test_what_goes_in_and_what_comes_out_are_the_target_one_apart(
+    sizes: Lengths, data: st.DataObject
+) -> None:
     pairs = pairs_of(sizes)
     lines = data.draw(st.lists(st.sampled_from(range(len(pairs))), min_size=1, max_size=8))
     batch = collate(pairs, lines)
@@ -60,14 +62,22 @@ def test_what_goes_in_and_what_comes_out_are_the_target_one_apart(sizes: Lengths
 
 def test_a_batch_moves_whole() -> None:
     moved = collate(pairs_of([(2, 3)]), [0]).to(torch.device("meta"))
-    assert {moved.source.device.type, moved.target_in.device.type, moved.target_out.device.type} == {"meta"}
+    assert {
+        moved.source.device.type,
+        moved.target_in.device.type,
+        moved.target_out.device.type,
+    } == {"meta"}
     assert moved.lines == [0]
 
 
 @few
 @given(sizes=lengths, tokens=st.integers(1, 90), epoch=st.integers(0, 3))
-@example(sizes=[(20, 4), (20, 4), (19, 4)], tokens=62, epoch=0)  # the last line would fit, but not padded
-def test_by_tokens_has_every_line_once_and_keeps_its_budget(sizes: Lengths, tokens: int, epoch: int) -> None:
+@example(
+    sizes=[(20, 4), (20, 4), (19, 4)], tokens=62, epoch=0
+)  # the last line would fit, but not padded
+def test_by_tokens_has_every_line_once_and_keeps_its_budget(
+    sizes: Lengths, tokens: int, epoch: int
+) -> None:
     pairs = pairs_of(sizes)
     batches = by_tokens(pairs, tokens, seed=1, epoch=epoch)
     assert sorted(line for batch in batches for line in batch) == list(range(len(pairs)))
@@ -79,7 +89,9 @@ def test_by_tokens_has_every_line_once_and_keeps_its_budget(sizes: Lengths, toke
 
 @few
 @given(sizes=lengths, tokens=st.integers(1, 200))
-def test_by_tokens_leaves_at_most_one_batch_under_half_the_budget(sizes: Lengths, tokens: int) -> None:
+def test_by_tokens_leaves_at_most_one_batch_under_half_the_budget(
+    sizes: Lengths, tokens: int
+) -> None:
     batches = by_tokens(pairs_of(sizes), tokens, seed=1, epoch=0)
     longest = max((max(pair) + 1 for pair in sizes), default=1)
     assert sum((len(lines) + 1) * longest <= tokens / 2 for lines in batches) <= 1
@@ -90,12 +102,17 @@ def test_a_pair_of_uneven_sides_closes_its_batch_at_half_the_budget() -> None:
     uneven = next(lines for lines in by_tokens(pairs, 1000, seed=1, epoch=0) if 150 in lines)
     assert len(uneven) * 100 <= 500
     even = by_tokens(pairs[:150], 500, seed=1, epoch=0)
-    assert sorted(len(lines) for lines in even) == [25, 125]  # four tokens each: the first batch is full
+    assert sorted(len(lines) for lines in even) == [
+        25,
+        125,
+    ]  # four tokens each: the first batch is full
 
 
 @few
 @given(count=st.integers(0, 50), sentences=st.integers(1, 9), epoch=st.integers(0, 3))
-def test_by_sentences_has_every_line_once_in_batches_of_one_size(count: int, sentences: int, epoch: int) -> None:
+def test_by_sentences_has_every_line_once_in_batches_of_one_size(
+    count: int, sentences: int, epoch: int
+) -> None:
     pairs = pairs_of([(i % 7 + 1, i % 5 + 1) for i in range(count)])
     batches = by_sentences(pairs, sentences, accumulate=3, seed=1, epoch=epoch)
     assert sorted(line for batch in batches for line in batch) == list(range(count))
@@ -120,14 +137,18 @@ def test_the_order_is_a_function_of_seed_and_epoch_and_of_nothing_else() -> None
         for epoch in (0, 1, 2, 21):
             torch.manual_seed(epoch)
             run = str((by_tokens(pairs, 50, seed, epoch), by_sentences(pairs, 9, 1, seed, epoch)))
-            assert run == str((by_tokens(pairs, 50, seed, epoch), by_sentences(pairs, 9, 1, seed, epoch)))
+            assert run == str(
+                (by_tokens(pairs, 50, seed, epoch), by_sentences(pairs, 9, 1, seed, epoch))
+            )
             runs[seed, epoch] = run
     assert len(set(runs.values())) == len(runs)
 
 
 def test_pairs_of_equal_lengths_meet_others_each_epoch() -> None:
     pairs = pairs_of([(4, 4)] * 60)
-    companions = [{frozenset(batch) for batch in by_tokens(pairs, 15, 1, epoch)} for epoch in (0, 1)]
+    companions = [
+        {frozenset(batch) for batch in by_tokens(pairs, 15, 1, epoch)} for epoch in (0, 1)
+    ]
     assert not companions[0] & companions[1]
 
 
@@ -146,7 +167,9 @@ def test_padding_share_is_what_counting_gives(sizes: Lengths, tokens: int) -> No
     batches = by_tokens(pairs, tokens, seed=1, epoch=0)
     collated = [collate(pairs, lines) for lines in batches]
     places = sum(batch.source.numel() + batch.target_in.numel() for batch in collated)
-    padding = sum(int((batch.source == PAD).sum()) + int((batch.target_in == PAD).sum()) for batch in collated)
+    padding = sum(
+        int((batch.source == PAD).sum()) + int((batch.target_in == PAD).sum()) for batch in collated
+    )
     assert padding_share(pairs, batches) == pytest.approx(padding / places, abs=1e-12)
 
 
@@ -156,7 +179,10 @@ def test_padding_share_of_nothing_is_zero() -> None:
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not under SEQ2SEE_DATA")
 def test_multi30k_is_padded_by_less_than_five_percent_at_4096_tokens() -> None:
-    sides = [[len(line.split()) for line in read_lines(MULTI30K / f"train.{code}.gz")] for code in ("de", "en")]
+    sides = [
+        [len(line.split()) for line in read_lines(MULTI30K / f"train.{code}.gz")]
+        for code in ("de", "en")
+    ]
     pairs = pairs_of(list(zip(*sides, strict=True)))
     assert len(pairs) == 29_000
     batches = by_tokens(pairs, 4096, seed=1, epoch=0)

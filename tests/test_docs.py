@@ -11,19 +11,32 @@ import matplotlib.image
 import pytest
 import torch
 
-from seq2see import cli
-from seq2see.config import Recipe
+from seq2see.cli import main as cli
+from seq2see.recipe.schema import Recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
-CHAPTERS = ["attention", "heads", "masks", "positions", "norms", "cost", "before", "after", "pictures", "cheaper"]
+CHAPTERS = [
+    "attention",
+    "heads",
+    "masks",
+    "positions",
+    "norms",
+    "cost",
+    "before",
+    "after",
+    "pictures",
+    "cheaper",
+]
 MOST_BYTES = 150_000
 
 
 def blocks(name: str, *languages: str) -> list[tuple[int, str]]:
     """Line number and text of a page's blocks."""
-    found = re.finditer(rf"^```(?:{'|'.join(languages)})\n(.*?)^```$", TEXTS[name], re.MULTILINE | re.DOTALL)
+    found = re.finditer(
+        rf"^```(?:{'|'.join(languages)})\n(.*?)^```$", TEXTS[name], re.MULTILINE | re.DOTALL
+    )
     return [(TEXTS[name][: match.start(1)].count("\n"), match[1]) for match in found]
 
 
@@ -33,7 +46,9 @@ def commands() -> list[tuple[str, str, str]]:
         (name, command, output)
         for name in PAGES
         for _, text in blocks(name, "console", "sh")
-        for command, output in re.findall(r"^\$ (seq2see .*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+        for command, output in re.findall(
+            r"^\$ (seq2see .*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE
+        )
     ]
 
 
@@ -52,7 +67,9 @@ def test_code_runs_and_gives_what_the_page_shows(name: str) -> None:
             if ">>>" not in code:
                 exec(compile("\n" * line + code, PAGES[name], "exec"), namespace)
                 continue
-            test = doctest.DocTestParser().get_doctest(code, namespace, name, str(PAGES[name]), line)
+            test = doctest.DocTestParser().get_doctest(
+                code, namespace, name, str(PAGES[name]), line
+            )
             said: list[str] = []
             runner.run(test, out=said.append, clear_globs=False)
             assert not said, "".join(said)
@@ -67,7 +84,9 @@ def test_every_chapter_shows_code_and_is_in_the_index() -> None:
     assert {*listed} == {*PAGES} - {"README"}
 
 
-@pytest.mark.parametrize(("name", "command"), [each[:2] for each in TRAININGS], ids=[each[1] for each in TRAININGS])
+@pytest.mark.parametrize(
+    ("name", "command"), [each[:2] for each in TRAININGS], ids=[each[1] for each in TRAININGS]
+)
 def test_recipes_and_their_overrides_are_real(name: str, command: str) -> None:
     _, _, recipe, *options = shlex.split(command)
     Recipe.load(recipe, [value for option, value in pairwise(options) if option == "--set"])

@@ -18,7 +18,9 @@ def test_text_is_written_and_nothing_else_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["write", "fsync", "replace"])
-def test_a_failure_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+def test_a_failure_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
 
@@ -38,7 +40,9 @@ def test_a_failure_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_content_is_on_the_disk_before_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_is_on_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     order: list[str] = []
     fsync, replace = os.fsync, os.replace
 

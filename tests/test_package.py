@@ -10,17 +10,31 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def test_the_wheel_runs_the_demo_outside_the_checkout(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, CHECKOUT]
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        tmp_path,
+        CHECKOUT,
+    ]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("seq2see-*.whl")
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True
+    )
     # The libraries are borrowed from this environment; its own editable seq2see is not found that way.
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     where = [python, "-c", "import seq2see; print(seq2see.__file__)"]
-    assert str(site) in subprocess.run(where, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    assert (
+        str(site)
+        in subprocess.run(where, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    )
 
     demo = [tmp_path / "venv" / "bin" / "seq2see", "demo", "--minutes", "0.25"]
     done = subprocess.run(demo, capture_output=True, text=True, cwd=tmp_path)

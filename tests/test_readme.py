@@ -8,10 +8,12 @@ import pytest
 import tables
 
 import seq2see
-from seq2see.config import Recipe, shipped
+from seq2see.recipe.schema import Recipe, shipped
 
 ROOT = Path(__file__).parents[1]
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md")}
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md")
+}
 
 
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
@@ -26,7 +28,9 @@ def test_tables_are_those_of_the_raw_figures(name: str) -> None:
 def test_both_pages_have_the_same_parts_commands_and_links() -> None:
     english, chinese = PAGES.values()
     for pattern in (r"^#+ ", r"^!\[", r"^\$ [^#\n]*[^#\s]", r"\]\([^)]*\)", r"^```\w*$"):
-        assert re.findall(pattern, english, re.MULTILINE) == re.findall(pattern, chinese, re.MULTILINE)
+        assert re.findall(pattern, english, re.MULTILINE) == re.findall(
+            pattern, chinese, re.MULTILINE
+        )
 
 
 @pytest.mark.parametrize("name", [*PAGES, *DOCS])
@@ -44,5 +48,7 @@ def test_examples_are_real(page: str) -> None:
     compile(code, "README", "exec")
     for name in {*re.findall(r"seq2see\.([A-Za-z]+)\b", page)} - {"text"}:
         assert hasattr(seq2see, name), name
-    listed = page[page.index("`captions`, `tiny`" if "`captions`, `tiny`" in page else "`captions`、`tiny`") :]
+    listed = page[
+        page.index("`captions`, `tiny`" if "`captions`, `tiny`" in page else "`captions`、`tiny`") :
+    ]
     assert set(shipped()) <= {*re.findall(r"`([\w-]+)`", listed)}

@@ -14,13 +14,23 @@ from unittest.mock import MagicMock
 import torch
 import worker
 
-UNUSED = ("altair", "GPUtil", "pandas", "spacy", "torchtext", "torchtext.data", "torchtext.data.functional")
+UNUSED = (
+    "altair",
+    "GPUtil",
+    "pandas",
+    "spacy",
+    "torchtext",
+    "torchtext.data",
+    "torchtext.data.functional",
+)
 PADDED = 72  # `max_padding` of its configuration
 
 
 def load(path: str) -> ModuleType:
     for name in (*UNUSED, "torchtext.vocab", "torchtext.datasets"):
-        sys.modules[name] = MagicMock(__spec__=ModuleSpec(name, None))  # torch looks for some of these by their spec
+        sys.modules[name] = MagicMock(
+            __spec__=ModuleSpec(name, None)
+        )  # torch looks for some of these by their spec
     spec = importlib.util.spec_from_file_location("the_annotated_transformer", path)
     assert spec and spec.loader, f"{path}: not a Python file"
     module = importlib.util.module_from_spec(spec)
@@ -50,18 +60,30 @@ def main() -> None:
     )
     criterion = code.LabelSmoothing(size["target_size"], worker.PAD, size["label_smoothing"])
     optimizer = torch.optim.Adam(model.parameters(), lr=1.0, betas=worker.BETAS, eps=worker.EPSILON)
-    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: code.rate(step, size["width"], 1, 3000))
+    rate = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: code.rate(step, size["width"], 1, 3000)
+    )
     loss = code.SimpleLossCompute(model.generator, criterion)
     meter, state = worker.Meter(job), code.TrainState()
     model.train()
     for update in worker.updates(job["data"]):
         batches = (
-            code.Batch(*(torch.tensor([padded(pair[side]) for pair in pairs]) for side in (0, 1)), worker.PAD)
+            code.Batch(
+                *(torch.tensor([padded(pair[side]) for pair in pairs]) for side in (0, 1)),
+                worker.PAD,
+            )
             for pairs in update
         )
         before = int(state.tokens)
         code.run_epoch(
-            batches, model, loss, optimizer, rate, mode="train+log", accum_iter=len(update), train_state=state
+            batches,
+            model,
+            loss,
+            optimizer,
+            rate,
+            mode="train+log",
+            accum_iter=len(update),
+            train_state=state,
         )
         if meter.update(int(state.tokens) - before):
             break

@@ -25,23 +25,33 @@ def settings(variant: str, threads: int) -> list[worker.Setting]:
     batches = [(kind, size) for kind, sizes in SIZES.items() for size in sizes]
     return [
         {"inter_threads": inter, "intra_threads": intra, "batch_type": kind, "max_batch_size": size}
-        for (inter, intra), (kind, size) in itertools.product({(threads, 1): 0, (1, threads): 0}, batches)
+        for (inter, intra), (kind, size) in itertools.product(
+            {(threads, 1): 0, (1, threads): 0}, batches
+        )
     ]
 
 
 def main() -> None:
     job = worker.job()
     variant, beam, decode = job["variant"], job["beam"], job["decode"]
-    more: dict[str, Any] = {} if variant == "documented" else {"length_penalty": decode["length_penalty"]}
+    more: dict[str, Any] = (
+        {} if variant == "documented" else {"length_penalty": decode["length_penalty"]}
+    )
     if variant == "same-search":
-        more |= {"patience": PATIENCE, "num_hypotheses": int(PATIENCE * beam + 0.5), "return_scores": True}
+        more |= {
+            "patience": PATIENCE,
+            "num_hypotheses": int(PATIENCE * beam + 0.5),
+            "return_scores": True,
+        }
     pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
     engines: dict[tuple[Any, ...], ctranslate2.Translator] = {}
 
     def engine(**threads: int) -> ctranslate2.Translator:
         key = tuple(threads.values())
         if key not in engines:
-            engines[key] = ctranslate2.Translator(f"{job['data']}/ct2", device="cpu", compute_type="int8", **threads)
+            engines[key] = ctranslate2.Translator(
+                f"{job['data']}/ct2", device="cpu", compute_type="int8", **threads
+            )
         return engines[key]
 
     def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
@@ -49,7 +59,9 @@ def main() -> None:
         threads = {key: value for key, value in setting.items() if key.endswith("threads")}
         batches = {key: value for key, value in setting.items() if key.endswith(("type", "size"))}
         if variant != "documented":  # CTranslate2 takes one limit a call
-            batches["max_decoding_length"] = math.ceil(decode["max_ratio"] * (max(map(len, tokens)) - 1)) + 10
+            batches["max_decoding_length"] = (
+                math.ceil(decode["max_ratio"] * (max(map(len, tokens)) - 1)) + 10
+            )
         found = engine(**threads).translate_batch(tokens, beam_size=beam, **batches, **more)
         return pieces.decode([each.hypotheses[0] for each in found])
 

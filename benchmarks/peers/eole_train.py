@@ -34,7 +34,9 @@ class Measured(eole.trainer.Trainer):
         for found in super()._accum_batches(*given, **named):
             yield found
             batches, *_ = found
-            tokens = sum(int((batch["tgt"][:, 1:] != self.train_loss.padding_idx).sum()) for batch in batches)
+            tokens = sum(
+                int((batch["tgt"][:, 1:] != self.train_loss.padding_idx).sum()) for batch in batches
+            )
             if self.meter.update(tokens):
                 raise Enough
 
@@ -46,7 +48,12 @@ def configuration(job: worker.Job) -> dict[str, Any]:
         "src_vocab": str(data / "vocabulary.source"),
         "tgt_vocab": str(data / "vocabulary.target"),
         "vocab_size_multiple": 1,
-        "data": {"corpus_1": {"path_src": str(data / "train.source"), "path_tgt": str(data / "train.target")}},
+        "data": {
+            "corpus_1": {
+                "path_src": str(data / "train.source"),
+                "path_tgt": str(data / "train.target"),
+            }
+        },
         "report_every": 1_000_000,
         "seed": 1,
         "model": {
@@ -93,7 +100,9 @@ def main() -> None:
     job, versions = worker.job(), worker.versions("torch", "eole")
     missing = [f"{owner.__name__}.{name}" for owner, name in HOOKS if not hasattr(owner, name)]
     if missing:  # the clock would never be read, or the batches be others
-        raise SystemExit(f"Eole {versions['eole']} has no {' and no '.join(missing)}: eole_train.py must be adapted")
+        raise SystemExit(
+            f"Eole {versions['eole']} has no {' and no '.join(missing)}: eole_train.py must be adapted"
+        )
     torch.set_num_threads(job["threads"])
     Measured.meter = worker.Meter(job)
     eole.trainer.Trainer = Measured

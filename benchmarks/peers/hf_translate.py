@@ -51,8 +51,14 @@ def build(job: worker.Job) -> PegasusForConditionalGeneration:
     ours = weights.load(job["data"])
     bias = torch.from_numpy(ours.pop("output.bias"))
     table = sinusoidal(size["width"])
-    theirs = {name: torch.from_numpy(value) for name, value in weights.renamed(ours, weights.PEGASUS).items()}
-    theirs |= {"model.shared.weight": theirs["model.decoder.embed_tokens.weight"], "final_logits_bias": bias[None]}
+    theirs = {
+        name: torch.from_numpy(value)
+        for name, value in weights.renamed(ours, weights.PEGASUS).items()
+    }
+    theirs |= {
+        "model.shared.weight": theirs["model.decoder.embed_tokens.weight"],
+        "final_logits_bias": bias[None],
+    }
     theirs |= {f"model.{stack}.embed_positions.weight": table for stack in ("encoder", "decoder")}
     model.load_state_dict(theirs, strict=True)
     return model.eval()
@@ -70,7 +76,9 @@ def parity(job: worker.Job, model: PegasusForConditionalGeneration) -> float:
 def main() -> None:
     job = worker.job()
     model = build(job)
-    proof = {"parity": parity(job, model)} if job["tune"] else {}  # not in the rounds: it takes memory
+    proof = (
+        {"parity": parity(job, model)} if job["tune"] else {}
+    )  # not in the rounds: it takes memory
     pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
     decode = job["decode"]
 
@@ -81,7 +89,9 @@ def main() -> None:
         outputs = [""] * len(texts)
         for batch in worker.by_length([*map(len, sources)], setting["batch_size"]):
             longest = max(len(sources[i]) for i in batch)
-            ids = torch.tensor([sources[i] + [worker.PAD] * (longest - len(sources[i])) for i in batch])
+            ids = torch.tensor(
+                [sources[i] + [worker.PAD] * (longest - len(sources[i])) for i in batch]
+            )
             how = GenerationConfig(
                 num_beams=job["beam"],
                 do_sample=False,
@@ -93,7 +103,9 @@ def main() -> None:
                 eos_token_id=worker.END,
                 pad_token_id=worker.PAD,
             )
-            rows = model.generate(ids, generation_config=how, attention_mask=(ids != worker.PAD).long())
+            rows = model.generate(
+                ids, generation_config=how, attention_mask=(ids != worker.PAD).long()
+            )
             for i, row in zip(batch, rows.tolist(), strict=True):
                 outputs[i] = pieces.decode([id for id in row if id not in SPECIALS])
         return outputs

@@ -8,7 +8,9 @@ import worker
 Tokens = dict[str, Any]  # what Joey NMT is to know of a side: language, vocabulary, tokenizer
 
 
-def configuration(job: worker.Job, source: Tokens, target: Tokens, data: dict[str, str]) -> dict[str, Any]:
+def configuration(
+    job: worker.Job, source: Tokens, target: Tokens, data: dict[str, str]
+) -> dict[str, Any]:
     """Pre-norm, as seq2see; `data` names the splits."""
     size, folder = job["model"], Path(job["scratch"]) / "joeynmt"
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +55,8 @@ def configuration(job: worker.Job, source: Tokens, target: Tokens, data: dict[st
             "batch_type": "sentence",
             "batch_size": size["batch_sentences"],
             "batch_multiplier": size["accumulate"],
-            "shuffle": job.get("batches") == "own",  # otherwise as the file: in the order of everybody's batches
+            "shuffle": job.get("batches")
+            == "own",  # otherwise as the file: in the order of everybody's batches
             "epochs": 2,
             "logging_freq": 1,
             "validation_freq": 1_000_000,

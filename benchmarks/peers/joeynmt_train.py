@@ -59,7 +59,9 @@ def main() -> None:
     trainer.train_and_validate(train_data=train_data, valid_data=dev_data)
     parameters = sum(p.numel() for p in model.parameters())
     padding = 1 - trainer.stats.total_tokens / trainer.places
-    trainer.meter.report(parameters, worker.versions("torch", "joeynmt", "sentencepiece"), target_padding=padding)
+    trainer.meter.report(
+        parameters, worker.versions("torch", "joeynmt", "sentencepiece"), target_padding=padding
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,12 @@ from joeynmt.prediction import predict
 from torch import nn
 
 BATCHES = (16, 32, 64, 128)
-ORDER = [worker.UNKNOWN, worker.PAD, worker.BEGIN, worker.END]  # of Joey NMT's specials, which are its ids 0 to 3
+ORDER = [
+    worker.UNKNOWN,
+    worker.PAD,
+    worker.BEGIN,
+    worker.END,
+]  # of Joey NMT's specials, which are its ids 0 to 3
 
 
 def configure(job: worker.Job) -> BaseConfig:
@@ -31,7 +36,12 @@ def configure(job: worker.Job) -> BaseConfig:
         "tokenizer_cfg": {"model_file": str(folder / "tokenizer.model")},
         "voc_file": str(folder / "pieces.txt"),
     }
-    size = job["model"] | {"dropout": 0.0, "label_smoothing": 0.0, "batch_sentences": 32, "accumulate": 1}
+    size = job["model"] | {
+        "dropout": 0.0,
+        "label_smoothing": 0.0,
+        "batch_sentences": 32,
+        "accumulate": 1,
+    }
     sides = [{"lang": language, **side} for language in ("source", "target")]
     configuration = joeynmt_setup.configuration(job | {"model": size}, *sides, {"test": "stream"})
     testing = {"beam_size": job["beam"], "beam_alpha": job["decode"]["length_penalty"], "n_best": 1}
@@ -48,9 +58,17 @@ def build(job: worker.Job, args: BaseConfig) -> tuple[Model, StreamDataset]:
         if isinstance(module, nn.LayerNorm):
             module.eps = job["model"]["norm_epsilon"]
     ours = weights.load(job["data"])
-    for name in ("source_embedding.weight", "target_embedding.weight", "output.weight", "output.bias"):
+    for name in (
+        "source_embedding.weight",
+        "target_embedding.weight",
+        "output.weight",
+        "output.bias",
+    ):
         ours[name] = np.concatenate([ours[name][ORDER], ours[name][len(ORDER) :]])
-    theirs = {name: torch.from_numpy(value) for name, value in weights.renamed(ours, weights.JOEYNMT).items()}
+    theirs = {
+        name: torch.from_numpy(value)
+        for name, value in weights.renamed(ours, weights.JOEYNMT).items()
+    }
     theirs |= {f"{stack}.pe.pe": getattr(model, stack).pe.pe for stack in ("encoder", "decoder")}
     model.load_state_dict(theirs, strict=True)
     return model.eval(), data
@@ -60,24 +78,32 @@ def build(job: worker.Job, args: BaseConfig) -> tuple[Model, StreamDataset]:
 def parity(job: worker.Job, model: Model) -> float:
     with np.load(f"{job['data']}/parity.npz") as given:
         order = np.array([*ORDER, *range(len(ORDER), given["logits"].shape[-1])])
-        source, target = (torch.from_numpy(np.argsort(order)[given[side]]) for side in ("source", "target"))
+        source, target = (
+            torch.from_numpy(np.argsort(order)[given[side]]) for side in ("source", "target")
+        )
         masks = [(ids != model.pad_index).unsqueeze(1) for ids in (source, target)]
         lengths = masks[0].sum(-1).squeeze(1)
         logits, *_ = model._encode_decode(
             src=source, trg_input=target, src_mask=masks[0], src_length=lengths, trg_mask=masks[1]
         )
-        return weights.difference(logits.numpy(), given["logits"][..., order], given["target"] != worker.PAD)
+        return weights.difference(
+            logits.numpy(), given["logits"][..., order], given["target"] != worker.PAD
+        )
 
 
 def main() -> None:
     job = worker.job()
     args = configure(job)
     model, data = build(job, args)
-    proof = {"parity": parity(job, model)} if job["tune"] else {}  # not in the rounds: it takes memory
+    proof = (
+        {"parity": parity(job, model)} if job["tune"] else {}
+    )  # not in the rounds: it takes memory
 
     def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
         torch.set_num_threads(setting["threads"])
-        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # little padding, as its own advice is
+        order = sorted(
+            range(len(texts)), key=lambda i: -len(texts[i])
+        )  # little padding, as its own advice is
         data.reset_cache()
         for i in order:
             data.set_item(texts[i])

@@ -48,7 +48,9 @@ def main() -> None:
 
     def logits(source: Tensor, target: Tensor) -> Tensor:
         mask = (source != worker.PAD).long()
-        return model(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
+        return model(
+            input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False
+        ).logits
 
     torch_loop.train(job, model, logits, worker.versions("torch", "transformers"))
 

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from systems import SHORTLIST
 
-from seq2see import evaluate
 from seq2see.batches import collate, padding_share, plan
-from seq2see.config import Recipe
-from seq2see.export import export
+from seq2see.ct2.export import export
 from seq2see.files import sha256
-from seq2see.tasks import encode, fitting
+from seq2see.recipe.schema import Recipe
+from seq2see.scoring import bleu as evaluate
+from seq2see.tasks.text import encode, fitting
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora, tokenizers
 from seq2see.text.vocab import SPECIALS
-from seq2see.translator import Translator, load
 
 RECIPE = "multi30k-annotated"
 SIZES = {
@@ -42,7 +42,11 @@ def training(folder: Path) -> Facts:
     recipe = Recipe.load(RECIPE)
     corpus = corpora.load(recipe.data, None)
     pair, _ = tokenizers.cached(
-        recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs, folder / "tokenizer"
+        recipe.tokenizer,
+        recipe.data.source,
+        recipe.data.target,
+        corpus.train.pairs,
+        folder / "tokenizer",
     )
     encoded = encode(recipe, pair, corpus.train)
     pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
@@ -52,7 +56,10 @@ def training(folder: Path) -> Facts:
     updates = [batches[start : start + accumulate] for start in range(0, whole, accumulate)]
     lines = [line for update in updates for batch in update for line in batch]
     _lines(folder / "pairs.jsonl", pairs)
-    _lines(folder / "updates.jsonl", [[[pairs[i] for i in batch] for batch in update] for update in updates])
+    _lines(
+        folder / "updates.jsonl",
+        [[[pairs[i] for i in batch] for batch in update] for update in updates],
+    )
     tokens = [sum(len(pairs[i][1]) + 1 for batch in update for i in batch) for update in updates]
     (folder / "tokens.json").write_text(json.dumps(tokens), encoding="utf-8")
     recipe.save(folder / "recipe.toml")
@@ -98,10 +105,14 @@ def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, 
         if value != needed
     ]
     if wrong or not (model / "tokenizer.model").is_file():
-        raise SystemExit(f"{model}: cannot be copied to every peer: {'; '.join(wrong) or 'it needs SentencePiece'}")
+        raise SystemExit(
+            f"{model}: cannot be copied to every peer: {'; '.join(wrong) or 'it needs SentencePiece'}"
+        )
     corpus = corpora.load(recipe.data, None)
     test = corpus.tests[TEST]
-    (folder / "sources.txt").write_text("\n".join(source for source, _ in test.pairs), encoding="utf-8")
+    (folder / "sources.txt").write_text(
+        "\n".join(source for source, _ in test.pairs), encoding="utf-8"
+    )
     shutil.copy(model / "tokenizer.model", folder / "tokenizer.model")
     tokenizer = translator.tokenizers.target
     pieces = [tokenizer.piece(id) for id in range(len(SPECIALS), len(tokenizer))]
@@ -127,7 +138,9 @@ def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, 
     return facts, [target for _, target in test.pairs]
 
 
-def _exported(folder: Path, model: Path, sum_: str, corpus: corpora.Corpus, known: Facts | None) -> Facts:
+def _exported(
+    folder: Path, model: Path, sum_: str, corpus: corpora.Corpus, known: Facts | None
+) -> Facts:
     """What was found of two exports to CTranslate2, without and with a shortlist: those known and there, or new ones.
 
     They are calibrated on the machine as it is now, and their price is measured, both on the validation set.
@@ -145,7 +158,12 @@ def _exported(folder: Path, model: Path, sum_: str, corpus: corpora.Corpus, know
     found = {}
     for name, shortlist in (("ct2", 0), ("ct2-shortlist", SHORTLIST)):
         shutil.rmtree(folder / name, ignore_errors=True)
-        options = {"sources": sources, "references": references, "shortlist": shortlist, "pairs": corpus.train.pairs}
+        options = {
+            "sources": sources,
+            "references": references,
+            "shortlist": shortlist,
+            "pairs": corpus.train.pairs,
+        }
         found[name] = export(model, folder / name, quantization="int8", **options)
         found[name].pop("out")
     path.write_text(json.dumps(found | {"weights_sha256": sum_}), encoding="utf-8")
@@ -165,11 +183,17 @@ def _parity(translator: Translator, pairs: list[corpora.Pair]) -> dict[str, np.n
     batch = collate(ids, range(len(ids)))
     with torch.inference_mode():
         logits = translator.model.eval()(batch)
-    return {"source": batch.source.numpy(), "target": batch.target_in.numpy(), "logits": logits.numpy()}
+    return {
+        "source": batch.source.numpy(),
+        "target": batch.target_in.numpy(),
+        "logits": logits.numpy(),
+    }
 
 
 def _words(path: Path, rows: list[list[int]]) -> None:
-    path.write_text("".join(" ".join(f"w{id}" for id in row) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join(" ".join(f"w{id}" for id in row) + "\n" for row in rows), encoding="utf-8"
+    )
 
 
 def _lines(path: Path, values: Iterable[Any]) -> None:

@@ -26,8 +26,8 @@ import prepare
 import venvs
 from systems import LEFT_OUT, TRAIN, TRANSLATE, System
 
-from seq2see.evaluate import machine
 from seq2see.files import write_text
+from seq2see.scoring.bleu import machine
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -63,7 +63,9 @@ def work(system: System, job: Record, given: argparse.Namespace) -> Record:
         path.write_text(json.dumps(job | system.options | {"scratch": scratch}), encoding="utf-8")
         command = [str(interpreter), str(HERE.resolve() / system.script), str(path)]
         try:
-            done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=limit)
+            done = subprocess.run(
+                command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=limit
+            )
         except subprocess.TimeoutExpired:
             raise Failed(f"took longer than {limit:g} s") from None
     (CACHE / f"{system.name}.log").write_text(done.stdout + done.stderr, encoding="utf-8")
@@ -71,7 +73,9 @@ def work(system: System, job: Record, given: argparse.Namespace) -> Record:
         found: Record = json.loads(done.stdout.strip().split("\n")[-1])
         assert done.returncode == 0 and isinstance(found, dict)
     except (ValueError, AssertionError):
-        raise Failed((done.stderr.strip() or f"exit code {done.returncode}").split("\n")[-1]) from None
+        raise Failed(
+            (done.stderr.strip() or f"exit code {done.returncode}").split("\n")[-1]
+        ) from None
     return found
 
 
@@ -82,13 +86,20 @@ def raw(path: Path) -> Record:
 
 
 def begin(
-    systems: Sequence[System], everybody: Sequence[System], settings: Record, path: Path, given: argparse.Namespace
+    systems: Sequence[System],
+    everybody: Sequence[System],
+    settings: Record,
+    path: Path,
+    given: argparse.Namespace,
 ) -> Record:
     """A record to fill: a new one, or what the raw file has of the same settings; and the environments it needs.
 
     What failed is tried again, and what does not take part this time stays as it is.
     """
-    settings = settings | {"machine": machine() | {"threads": given.threads}, "seconds": given.seconds}
+    settings = settings | {
+        "machine": machine() | {"threads": given.threads},
+        "seconds": given.seconds,
+    }
     old = raw(path).get(settings["of"], {})
     other = [key for key, value in settings.items() if old.get(key) != value]
     if old and (other or given.fresh):
@@ -97,13 +108,21 @@ def begin(
         old = {}
     elif old:
         say(f"{settings['of']}: goes on with what is in {path}; --fresh would begin anew")
-    record = settings | {"date": old.get("date", now()), "load_before": old.get("load_before", 0.0), "systems": {}}
+    record = settings | {
+        "date": old.get("date", now()),
+        "load_before": old.get("load_before", 0.0),
+        "systems": {},
+    }
     entries = old.get("systems", {})
     for system in (each for each in everybody if each in systems or each.name in entries):
         entry = entries.get(system.name, {"rounds": []})
         if system in systems and entry.pop("failed", None) and not entry["rounds"]:
             entry.pop("tuning", None)  # its setting may be why it failed
-        record["systems"][system.name] = entry | {"label": system.label, "setup": system.setup, "ours": system.ours}
+        record["systems"][system.name] = entry | {
+            "label": system.label,
+            "setup": system.setup,
+            "ours": system.ours,
+        }
     for system in systems:
         entry = record["systems"][system.name]
         if system.venv is not None and len(entry["rounds"]) < given.rounds:
@@ -153,15 +172,24 @@ def measure(
 def summarise(record: Record) -> None:
     """Medians of each system; ratios of each of ours to each peer, of the rounds that both have."""
     unit, systems = record["unit"], record["systems"]
-    rates = {name: {row["round"]: row[unit] for row in entry["rounds"]} for name, entry in systems.items()}
+    rates = {
+        name: {row["round"]: row[unit] for row in entry["rounds"]}
+        for name, entry in systems.items()
+    }
     for name, entry in systems.items():
         if rates[name]:
             entry["median"] = statistics.median(rates[name].values())
-            entry["peak_memory_mb"] = statistics.median(row["peak_memory_mb"] for row in entry["rounds"])
+            entry["peak_memory_mb"] = statistics.median(
+                row["peak_memory_mb"] for row in entry["rounds"]
+            )
     record["ratios"] = {}
     for own in (name for name, entry in systems.items() if entry["ours"]):
         for peer in (name for name, entry in systems.items() if not entry["ours"]):
-            both = [rates[own][number] / rates[peer][number] for number in rates[own] if number in rates[peer]]
+            both = [
+                rates[own][number] / rates[peer][number]
+                for number in rates[own]
+                if number in rates[peer]
+            ]
             if both:
                 ratio = {"median": statistics.median(both), "rounds": both}
                 record["ratios"].setdefault(own, {})[peer] = ratio
@@ -171,8 +199,12 @@ def chosen(systems: Sequence[System], given: argparse.Namespace) -> list[System]
     """Ours, and the peers that were asked for."""
     unknown = set(given.peer or []) - {system.name for system in (*TRAIN, *TRANSLATE)}
     if unknown:
-        raise SystemExit(f"--peer {' '.join(sorted(unknown))}: not among {', '.join(s.name for s in systems)}")
-    return [system for system in systems if system.ours or not given.peer or system.name in given.peer]
+        raise SystemExit(
+            f"--peer {' '.join(sorted(unknown))}: not among {', '.join(s.name for s in systems)}"
+        )
+    return [
+        system for system in systems if system.ours or not given.peer or system.name in given.peer
+    ]
 
 
 def saver(path: Path, record: Record) -> Callable[[], None]:
@@ -180,7 +212,10 @@ def saver(path: Path, record: Record) -> Callable[[], None]:
 
     def save() -> None:
         summarise(record)
-        write_text(path, json.dumps(raw(path) | {record["of"]: record}, indent=1, ensure_ascii=False) + "\n")
+        write_text(
+            path,
+            json.dumps(raw(path) | {record["of"]: record}, indent=1, ensure_ascii=False) + "\n",
+        )
 
     return save
 
@@ -195,8 +230,14 @@ def train(given: argparse.Namespace) -> bool:
         model = prepare.SIZES[size] | facts
         settings = {"of": size, "unit": "target_tokens_per_second", "model": model}
         record = begin(systems, TRAIN, settings, path, given)
-        record["left_out"] = {name: why for name, why in LEFT_OUT.items() if name not in record["systems"]}
-        job = {"data": str((CACHE / "train").resolve()), "model": model, "overrides": prepare.overrides(size)}
+        record["left_out"] = {
+            name: why for name, why in LEFT_OUT.items() if name not in record["systems"]
+        }
+        job = {
+            "data": str((CACHE / "train").resolve()),
+            "model": model,
+            "overrides": prepare.overrides(size),
+        }
         job |= {"seconds": given.seconds, "threads": given.threads}
         job |= {"annotated": given.annotated and str(given.annotated.resolve())}
         jobs = dict.fromkeys([system.name for system in systems], job)
@@ -215,16 +256,28 @@ def translate(given: argparse.Namespace) -> bool:
     known = None if given.fresh else raw(path).get(of, {}).get("exported")
     facts, references = prepare.translation(CACHE / "translate", given.model, known)
     directory = facts.pop("model_directory")
-    settings = facts | {"of": of, "unit": "sentences_per_second", "beam": given.beam, "test": prepare.TEST}
+    settings = facts | {
+        "of": of,
+        "unit": "sentences_per_second",
+        "beam": given.beam,
+        "test": prepare.TEST,
+    }
     settings["sentences"] = given.sentences or len(references)
     record = begin(systems, TRANSLATE, settings, path, given)
-    job = facts | {"data": str((CACHE / "translate").resolve()), "model_directory": directory, "beam": given.beam}
+    job = facts | {
+        "data": str((CACHE / "translate").resolve()),
+        "model_directory": directory,
+        "beam": given.beam,
+    }
     job |= {"seconds": given.seconds, "threads": given.threads, "sentences": given.sentences}
     jobs = {}
     save = saver(path, record)
     for system in systems:
         entry = record["systems"][system.name]
-        jobs[system.name] = job | {"outputs": str(CACHE.resolve() / f"{system.name}.outputs.json"), "tune": False}
+        jobs[system.name] = job | {
+            "outputs": str(CACHE.resolve() / f"{system.name}.outputs.json"),
+            "tune": False,
+        }
         if system.tuned and "tuning" not in entry and "failed" not in entry:
             say(f"{system.name}: trying settings …")
             try:
@@ -234,7 +287,12 @@ def translate(given: argparse.Namespace) -> bool:
             save()
         jobs[system.name]["setting"] = entry.get("tuning", {}).get("setting")
     good = measure(
-        systems, jobs, record, given, save, lambda name: score(record, name, Path(jobs[name]["outputs"]), references)
+        systems,
+        jobs,
+        record,
+        given,
+        save,
+        lambda name: score(record, name, Path(jobs[name]["outputs"]), references),
     )
     say(f"written: {path}")
     return good
@@ -252,12 +310,16 @@ def score(record: Record, name: str, outputs: Path, references: list[str]) -> No
         if ours is not None and "bleu" in entry and "bleu_difference" not in entry:
             entry["bleu_difference"] = entry["bleu"] - ours
             if abs(entry["bleu_difference"]) > ALIKE:
-                say(f"warning: {other}: BLEU {entry['bleu']:.2f} is more than {ALIKE} from seq2see-torch's {ours:.2f}")
+                say(
+                    f"warning: {other}: BLEU {entry['bleu']:.2f} is more than {ALIKE} from seq2see-torch's {ours:.2f}"
+                )
 
 
 def setup(given: argparse.Namespace) -> bool:
     good = True
-    for name in dict.fromkeys(s.venv for s in (*chosen(TRAIN, given), *chosen(TRANSLATE, given)) if s.venv):
+    for name in dict.fromkeys(
+        s.venv for s in (*chosen(TRAIN, given), *chosen(TRANSLATE, given)) if s.venv
+    ):
         say(f"environment {name} …")
         try:
             venvs.ensure(name)
@@ -268,23 +330,40 @@ def setup(given: argparse.Namespace) -> bool:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("setup", "train", "translate", "all"))
-    parser.add_argument("--size", nargs="+", choices=tuple(prepare.SIZES), default=["base", "small"])
+    parser.add_argument(
+        "--size", nargs="+", choices=tuple(prepare.SIZES), default=["base", "small"]
+    )
     parser.add_argument("--peer", nargs="+", metavar="NAME", help="these alone, beside ours")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=30.0, help="of each measurement, at least; whole updates")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="of each measurement, at least; whole updates"
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument(
-        "--timeout", type=float, default=600.0, help=f"seconds that a worker may take; to tune {TUNING} times as many"
+        "--timeout",
+        type=float,
+        default=600.0,
+        help=f"seconds that a worker may take; to tune {TUNING} times as many",
     )
-    parser.add_argument("--fresh", action="store_true", help="drop the rounds that the raw file has")
+    parser.add_argument(
+        "--fresh", action="store_true", help="drop the rounds that the raw file has"
+    )
     parser.add_argument("--model", type=Path, help="the model directory to translate with")
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--sentences", type=int, help="of the test set, to try things out; by default all")
-    parser.add_argument("--annotated", type=Path, metavar="PATH", help="a checkout's the_annotated_transformer.py")
     parser.add_argument(
-        "--out", type=Path, help="raw file of train or translate; by default results/peers-train.json, …-translate.json"
+        "--sentences", type=int, help="of the test set, to try things out; by default all"
+    )
+    parser.add_argument(
+        "--annotated", type=Path, metavar="PATH", help="a checkout's the_annotated_transformer.py"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="raw file of train or translate; by default results/peers-train.json, …-translate.json",
     )
     return parser.parse_args()
 
@@ -293,11 +372,18 @@ def main() -> None:
     given = arguments()
     given.load = os.getloadavg()[0]
     if given.load > LOAD and given.what != "setup":
-        say(f"warning: the load is {given.load:.1f} before anything has begun; these figures will not be worth much")
+        say(
+            f"warning: the load is {given.load:.1f} before anything has begun; these figures will not be worth much"
+        )
     if given.out and given.what not in ("train", "translate"):
         raise SystemExit(f"--out is one raw file: for train or translate, not for {given.what}")
     CACHE.mkdir(exist_ok=True)
-    steps = {"setup": [setup], "train": [train], "translate": [translate], "all": [setup, train, translate]}
+    steps = {
+        "setup": [setup],
+        "train": [train],
+        "translate": [translate],
+        "all": [setup, train, translate],
+    }
     if given.what == "all" and given.model is None:
         raise SystemExit("--model DIR is missing: whose weights shall all systems translate with?")
     sys.exit(0 if all([step(given) for step in steps[given.what]]) else 1)

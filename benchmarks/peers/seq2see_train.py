@@ -11,10 +11,10 @@ import worker
 
 import seq2see
 from seq2see.batches import IdPair, plan
-from seq2see.config import Recipe
 from seq2see.models.build import build
-from seq2see.training.gradients import workers_for
+from seq2see.recipe.schema import Recipe
 from seq2see.training.loop import Training
+from seq2see.training.update import workers_for
 
 
 class Enough(Exception):
@@ -53,10 +53,14 @@ def main() -> None:
     torch.set_num_threads(job["threads"])
     data = Path(job["data"])
     recipe = Recipe.load(data / "recipe.toml", job["overrides"])
-    pairs = read(data / "pairs.jsonl", max(job["model"]["source_size"], job["model"]["target_size"]))
+    pairs = read(
+        data / "pairs.jsonl", max(job["model"]["source_size"], job["model"]["target_size"])
+    )
     batches = plan(pairs, recipe.train, epoch=1)
     first = [[list(pairs[line]) for line in batch] for batch in batches[: recipe.train.accumulate]]
-    assert first == next(worker.updates(job["data"])), "other batches than everybody's"  # the rest: see Meter
+    assert first == next(worker.updates(job["data"])), (
+        "other batches than everybody's"
+    )  # the rest: see Meter
     torch.manual_seed(1)
     model = build(recipe, job["model"]["source_size"], job["model"]["target_size"])
     meter = worker.Meter(job)

@@ -12,13 +12,13 @@ def main() -> None:
 
     exported = job["variant"].startswith("ct2")
     if exported:  # which does without torch
-        from seq2see import ct2
+        from seq2see.ct2 import engine as ct2
 
         engine = ct2.load(f"{job['data']}/{job['variant']}")
     else:
         import torch
 
-        from seq2see.translator import load
+        from seq2see.tasks.translate import load
 
         torch.set_num_threads(job["threads"])
         engine = load(job["model_directory"], "cpu")

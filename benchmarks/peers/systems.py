@@ -37,7 +37,13 @@ TRAIN = (
         "transformers",
         "native loop, SDPA, fused Adam and loss; post-norm",
     ),
-    System("joeynmt", "Joey NMT", "joeynmt_train.py", "joeynmt", "its own training manager and data set; pre-norm"),
+    System(
+        "joeynmt",
+        "Joey NMT",
+        "joeynmt_train.py",
+        "joeynmt",
+        "its own training manager and data set; pre-norm",
+    ),
     System(
         "joeynmt-shuffled",
         "Joey NMT, its own batches",
@@ -46,7 +52,13 @@ TRAIN = (
         "the same, shuffled, as is its default: as many pairs, of any length",
         {"batches": "own"},
     ),
-    System("eole", "Eole (OpenNMT-py's successor)", "eole_train.py", "eole", "its own trainer and iterator; pre-norm"),
+    System(
+        "eole",
+        "Eole (OpenNMT-py's successor)",
+        "eole_train.py",
+        "eole",
+        "its own trainer and iterator; pre-norm",
+    ),
     System(
         "annotated",
         "The Annotated Transformer",
@@ -56,7 +68,14 @@ TRAIN = (
     ),
 )
 TRANSLATE = (
-    System("seq2see-ct2", "seq2see, --engine ct2", "seq2see_translate.py", None, "int8", {"variant": "ct2"}),
+    System(
+        "seq2see-ct2",
+        "seq2see, --engine ct2",
+        "seq2see_translate.py",
+        None,
+        "int8",
+        {"variant": "ct2"},
+    ),
     System(
         "seq2see-shortlist",
         "seq2see, ct2 with a shortlist",
@@ -65,7 +84,14 @@ TRANSLATE = (
         f"int8, exported with --shortlist {SHORTLIST}",
         {"variant": "ct2-shortlist"},
     ),
-    System("seq2see-torch", "seq2see, --engine torch", "seq2see_translate.py", None, "float32", {"variant": "torch"}),
+    System(
+        "seq2see-torch",
+        "seq2see, --engine torch",
+        "seq2see_translate.py",
+        None,
+        "float32",
+        {"variant": "torch"},
+    ),
     System(
         "huggingface",
         "Hugging Face generate",

@@ -28,7 +28,9 @@ def _tables(path: Path, unit: str, head: Any) -> str:
         return NOT_RUN
     found = json.loads(path.read_text(encoding="utf-8"))
     records = [record for name, record in found.items() if name != TRIAL]
-    tables = [f"{head(record)}\n\n{_table(record, unit)}\n\n{_signed(record)}" for record in records]
+    tables = [
+        f"{head(record)}\n\n{_table(record, unit)}\n\n{_signed(record)}" for record in records
+    ]
     return "\n\n".join(tables) or NOT_RUN
 
 
@@ -55,21 +57,30 @@ def _table(record: Record, unit: str) -> str:
     own = [name for name, entry in systems.items() if entry["ours"]]
     scored = any("bleu" in entry for entry in systems.values())
     ahead = (
-        ["seq2see is"] if len(own) == 1 else [f"{systems[name]['label'].removeprefix('seq2see, ')} is" for name in own]
+        ["seq2see is"]
+        if len(own) == 1
+        else [f"{systems[name]['label'].removeprefix('seq2see, ')} is" for name in own]
     )
     rows: Rows = [("system", unit, *ahead, "peak memory", *(["BLEU"] if scored else []), "set up")]
     for name, entry in systems.items():
-        faster = [f"{ratios[one][name]['median']:.2f} ×" if name in ratios.get(one, {}) else "" for one in own]
+        faster = [
+            f"{ratios[one][name]['median']:.2f} ×" if name in ratios.get(one, {}) else ""
+            for one in own
+        ]
         rate, memory, bleu, note = "not measured", "", "", entry["setup"]
         if "median" in entry:
             rate, memory = _number(entry["median"]), f"{entry['peak_memory_mb']:,.0f} MB"
             bleu = f"{entry['bleu']:.2f}" if "bleu" in entry else ""
             padding = [row["target_padding"] for row in entry["rounds"] if "target_padding" in row]
-            note += f"; {statistics.median(padding):.0%} of the target is padding" if padding else ""
+            note += (
+                f"; {statistics.median(padding):.0%} of the target is padding" if padding else ""
+            )
         if "failed" in entry:
             note = f"{note}; failed: {entry['failed']}".replace("|", "\\|").replace("\n", " ")
         rows.append((_named(entry), rate, *faster, memory, *([bleu] if scored else []), note))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], ("---",) * len(rows[0]), *rows[1:]))
+    return "\n".join(
+        f"| {' | '.join(row)} |" for row in (rows[0], ("---",) * len(rows[0]), *rows[1:])
+    )
 
 
 def _named(entry: Record) -> str:
@@ -91,12 +102,18 @@ def _number(rate: float) -> str:
 def _rounds(record: Record) -> str:
     """How many were really done, of the systems that were measured."""
     counts = {len(entry["rounds"]) for entry in record["systems"].values()} - {0} or {0}
-    return " to ".join(map(str, sorted({min(counts), max(counts)}))) + (" round" if counts == {1} else " rounds")
+    return " to ".join(map(str, sorted({min(counts), max(counts)}))) + (
+        " round" if counts == {1} else " rounds"
+    )
 
 
 def _signed(record: Record) -> str:
     machine = record["machine"]
-    torch = {row["versions"].get("torch") for entry in record["systems"].values() for row in entry["rounds"]} - {None}
+    torch = {
+        row["versions"].get("torch")
+        for entry in record["systems"].values()
+        for row in entry["rounds"]
+    } - {None}
     text = (
         f"Medians of {_rounds(record)} in turn, {record['seconds']:g} s each, {record['date'][:10]}; "
         f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads; "

@@ -20,7 +20,11 @@ def train(job: worker.Job, model: nn.Module, logits: Logits, versions: dict[str,
         ignore_index=worker.PAD, label_smoothing=job["model"]["label_smoothing"], reduction="sum"
     )
     optimizer = torch.optim.Adam(
-        model.parameters(), lr=worker.LEARNING_RATE, betas=worker.BETAS, eps=worker.EPSILON, fused=True
+        model.parameters(),
+        lr=worker.LEARNING_RATE,
+        betas=worker.BETAS,
+        eps=worker.EPSILON,
+        fused=True,
     )
     meter = worker.Meter(job)
     model.train()
@@ -39,4 +43,8 @@ def train(job: worker.Job, model: nn.Module, logits: Logits, versions: dict[str,
         optimizer.zero_grad(set_to_none=True)
         if meter.update(tokens):
             break
-    meter.report(sum(p.numel() for p in model.parameters()), versions, last_loss=float(loss.detach()) / tokens)
+    meter.report(
+        sum(p.numel() for p in model.parameters()),
+        versions,
+        last_loss=float(loss.detach()) / tokens,
+    )

@@ -30,11 +30,15 @@ class Model(nn.Module):
             norm_first=True,
         )
         self.output = nn.Linear(width, size["target_size"])
-        angle = torch.arange(MOST_POSITIONS)[:, None] * 10000.0 ** (-torch.arange(0, width, 2) / width)
+        angle = torch.arange(MOST_POSITIONS)[:, None] * 10000.0 ** (
+            -torch.arange(0, width, 2) / width
+        )
         self.register_buffer("positions", torch.stack([angle.sin(), angle.cos()], -1).flatten(1))
 
     def embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
-        return self.dropout(embedding(ids) * math.sqrt(embedding.embedding_dim) + self.positions[: ids.shape[1]])
+        return self.dropout(
+            embedding(ids) * math.sqrt(embedding.embedding_dim) + self.positions[: ids.shape[1]]
+        )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         padding = source == worker.PAD

@@ -43,7 +43,9 @@ def ensure(name: str) -> Path:
 
 def _run(command: Sequence[str], log: Path) -> None:
     with log.open("ab") as file:
-        code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
+        code = subprocess.run(
+            command, stdout=file, stderr=subprocess.STDOUT, check=False
+        ).returncode
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
         errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]

@@ -68,5 +68,7 @@ def difference(logits: np.ndarray, expected: np.ndarray, real: np.ndarray) -> fl
     """The largest one at a real target token; beyond the limit the copy is wrong and nothing is measured."""
     found = float(np.abs(logits - expected)[real].max())
     if not found <= LIMIT:
-        raise ValueError(f"the copied weights are not ours: a logit differs by {found:.2g}, more than {LIMIT:g}")
+        raise ValueError(
+            f"the copied weights are not ours: a logit differs by {found:.2g}, more than {LIMIT:g}"
+        )
     return found

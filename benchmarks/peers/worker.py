@@ -83,14 +83,18 @@ class Meter:
         now = time.perf_counter()
         expected = self.expected[self.counted]
         if self.equal and tokens != expected:
-            raise ValueError(f"update {self.counted + 1} had {tokens} target tokens instead of {expected}")
+            raise ValueError(
+                f"update {self.counted + 1} had {tokens} target tokens instead of {expected}"
+            )
         if self.counted == 0:
             self.began = now
         else:
             self.tokens += tokens
             self.spent = now - self.began
         self.counted += 1
-        return self.counted == len(self.expected) or (self.counted > 1 and self.spent >= self.seconds)
+        return self.counted == len(self.expected) or (
+            self.counted > 1 and self.spent >= self.seconds
+        )
 
     def report(self, parameters: int, versions: dict[str, str], **more: Any) -> None:
         report(
@@ -116,7 +120,11 @@ def translation(
 
     The fastest setting is tried once more with the change `then`, which on all of them would take twice the time.
     """
-    sources = (Path(job["data"]) / "sources.txt").read_text(encoding="utf-8").split("\n")[: job["sentences"]]
+    sources = (
+        (Path(job["data"]) / "sources.txt")
+        .read_text(encoding="utf-8")
+        .split("\n")[: job["sentences"]]
+    )
     if job["tune"]:
         tried = [_tried(translate, sources, setting) for setting in settings]
         changed = _fastest(tried) | (then or {})
@@ -146,7 +154,10 @@ def _tried(translate: Translate, sources: Sequence[str], setting: Setting) -> di
     translate(sources[:WARM_UP_SENTENCES], setting)
     began = time.perf_counter()
     translate(sources, setting)
-    return {"setting": setting, "sentences_per_second": len(sources) / (time.perf_counter() - began)}
+    return {
+        "setting": setting,
+        "sentences_per_second": len(sources) / (time.perf_counter() - began),
+    }
 
 
 def _fastest(tried: Sequence[dict[str, Any]]) -> Setting:

@@ -1,23 +1,31 @@
 """The public names in one place; `seq2see` itself hands them out on demand, since torch is slow to import."""
 
 from seq2see.batches import Batch, collate
-from seq2see.config import Recipe
-from seq2see.decode import beam_search, greedy, search
+from seq2see.decoding.hypotheses import Hypothesis, Search
+from seq2see.decoding.long_text import Translation
+from seq2see.decoding.sampling import Sampling
+from seq2see.decoding.search import beam_search, greedy, search
 from seq2see.errors import InputError, WorkError
-from seq2see.hypotheses import Hypothesis, Search
-from seq2see.language import LanguageModel, load_language
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
-from seq2see.layers.masks import causal_mask, combine, order_mask, packed_mask, padding_mask, prefix_mask, window_mask
+from seq2see.layers.masks import (
+    causal_mask,
+    combine,
+    order_mask,
+    packed_mask,
+    padding_mask,
+    prefix_mask,
+    window_mask,
+)
 from seq2see.layers.positions import rotate, sinusoidal
 from seq2see.layers.scores import Additive, Bilinear, Projected, dot, scaled_dot
 from seq2see.layers.trace import Trace
-from seq2see.lines import Translation
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.models.transformer import Transformer
 from seq2see.models.vit import VisionTransformer
-from seq2see.run import train
-from seq2see.sampling import Sampling
+from seq2see.recipe.schema import Recipe
+from seq2see.tasks.images import PictureModel, load_pictures
+from seq2see.tasks.language import LanguageModel, load_language
+from seq2see.tasks.run import train
+from seq2see.tasks.translate import Explanation, Scored, Translator, load
 from seq2see.training.loss import smoothed_loss
-from seq2see.translator import Explanation, Scored, Translator, load
-from seq2see.vision import PictureModel, load_pictures

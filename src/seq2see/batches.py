@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seq2see.config import TrainConfig
+from seq2see.recipe.schema import TrainConfig
 from seq2see.text.vocab import BEGIN, END, PAD
 
 Ids = list[int]
@@ -35,7 +35,12 @@ class Batch:
         return int((self.target_out != PAD).sum())
 
     def to(self, device: torch.device) -> "Batch":
-        return Batch(self.source.to(device), self.target_in.to(device), self.target_out.to(device), self.lines)
+        return Batch(
+            self.source.to(device),
+            self.target_in.to(device),
+            self.target_out.to(device),
+            self.lines,
+        )
 
 
 def pad(rows: Sequence[Ids]) -> Tensor:
@@ -81,7 +86,10 @@ def by_tokens(pairs: Sequence[IdPair], tokens: int, seed: int, epoch: int) -> li
         wider = max(longest[0], lengths[0]), max(longest[1], lengths[1])
         over = max(wider) * size > tokens
         # Better a batch of half the budget than one that is mostly padding on a side.
-        uneven = real + sum(lengths) < (1 - MOST_PADDING) * sum(wider) * size and max(longest) * size > tokens / 2
+        uneven = (
+            real + sum(lengths) < (1 - MOST_PADDING) * sum(wider) * size
+            and max(longest) * size > tokens / 2
+        )
         if not batches or over or uneven:
             batches.append([])
             wider, real = lengths, 0
@@ -91,7 +99,9 @@ def by_tokens(pairs: Sequence[IdPair], tokens: int, seed: int, epoch: int) -> li
     return batches
 
 
-def by_sentences(pairs: Sequence[IdPair], sentences: int, accumulate: int, seed: int, epoch: int) -> list[list[int]]:
+def by_sentences(
+    pairs: Sequence[IdPair], sentences: int, accumulate: int, seed: int, epoch: int
+) -> list[list[int]]:
     """Cut a shuffled corpus into batches of a fixed number of pairs, whatever their length.
 
     The batches that make one update together share their pairs out by length: less padding, the same gradient.

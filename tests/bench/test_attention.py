@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from seq2see import cli
 from seq2see.bench import attention, attention_report, attention_worker
 from seq2see.bench.attention import Growth, bench_attention, path
 from seq2see.bench.attention_worker import Job, Layer, call, measure, peak_bytes
+from seq2see.cli import main as cli
 from seq2see.errors import WorkError
 
 KINDS = ["recurrent", "convolutional", "self_attention", "self_attention_fused", "window"]
@@ -31,7 +31,9 @@ def found() -> Growth:
     """Lengths up to 512, measured once, in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "run", measure)
-        return bench_attention([512, 64, 256, 128], width=16, batch=3, reach=8, seconds=0, say=silent)
+        return bench_attention(
+            [512, 64, 256, 128], width=16, batch=3, reach=8, seconds=0, say=silent
+        )
 
 
 def test_memory_grows_as_the_theory_says(found: Growth) -> None:
@@ -57,11 +59,15 @@ def test_what_is_held_is_counted_to_the_byte() -> None:
         layer = Layer(kind, 16, reach=4)
         for what in ("forward", "training"):
             call(layer, x, what)
-            once, again = (peak_bytes(lambda layer=layer, what=what: call(layer, x, what)) for _ in range(2))
+            once, again = (
+                peak_bytes(lambda layer=layer, what=what: call(layer, x, what)) for _ in range(2)
+            )
             assert once == again > 0, kind
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="resident memory is Linux's to tell")
+@pytest.mark.skipif(
+    not os.access("/proc/self/clear_refs", os.W_OK), reason="resident memory is Linux's to tell"
+)
 def test_what_is_counted_is_what_the_process_takes() -> None:
     """Against resident memory; matrices of 36 MB, which the C library never has left over from before."""
 
@@ -103,11 +109,18 @@ def test_growth_is_fitted_over_the_longest() -> None:
     ]  # fmt: skip
     fitted = attention.exponents(rows, [8, 16, 32])
     expected = (1.5, 2.0, 1.0, 0.0)
-    assert (fitted.time, fitted.memory, fitted.forward_time, fitted.forward_memory) == pytest.approx(expected)
+    assert (
+        fitted.time,
+        fitted.memory,
+        fitted.forward_time,
+        fitted.forward_memory,
+    ) == pytest.approx(expected)
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Any]:
     def run(*options: str) -> tuple[Any, str, str]:
         monkeypatch.setattr(sys, "argv", ["seq2see", "bench", "attention", *options])
         with pytest.raises(SystemExit) as ended:
@@ -118,19 +131,45 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
-def test_json_and_nothing_else_on_stdout_and_progress_on_stderr(command: Any, tmp_path: Path) -> None:
+def test_json_and_nothing_else_on_stdout_and_progress_on_stderr(
+    command: Any, tmp_path: Path
+) -> None:
     picture = tmp_path / "cost.svg"
-    options = ("--lengths", "8,4,8", "--width", "6", "--batch", "2", "--reach", "1", "--seconds", "0")
+    options = (
+        "--lengths",
+        "8,4,8",
+        "--width",
+        "6",
+        "--batch",
+        "2",
+        "--reach",
+        "1",
+        "--seconds",
+        "0",
+    )
     code, out, error = command(*options, "--json", "--out", str(picture))
     said = [line.split(" · ")[0] for line in error.splitlines()]
     assert code == 0 and said == ["memory and warm-up", "memory and warm-up", "round 1"]
     values = json.loads(out)
     assert [*values["exponents"]] == [*values["theory"]] == KINDS
-    assert all(isinstance(each[key], float) for each in values["exponents"].values() for key in ("time", "memory"))
-    assert [(row["kind"], row["length"]) for row in values["rows"]] == [(kind, n) for kind in KINDS for n in (4, 8)]
+    assert all(
+        isinstance(each[key], float)
+        for each in values["exponents"].values()
+        for key in ("time", "memory")
+    )
+    assert [(row["kind"], row["length"]) for row in values["rows"]] == [
+        (kind, n) for kind in KINDS for n in (4, 8)
+    ]
     for row in values["rows"]:
-        assert row["training_mb"] > row["forward_mb"] > 0 and min(row["training_ms"], row["forward_ms"]) > 0
-    counts = {row["kind"]: (row["sequential"], row["path"]) for row in values["rows"] if row["length"] == 8}
+        assert (
+            row["training_mb"] > row["forward_mb"] > 0
+            and min(row["training_ms"], row["forward_ms"]) > 0
+        )
+    counts = {
+        row["kind"]: (row["sequential"], row["path"])
+        for row in values["rows"]
+        if row["length"] == 8
+    }
     assert counts == dict(zip(KINDS, [(8, 8), (1, 7), (1, 1), (1, 1), (1, 7)], strict=True))
     chosen = {"lengths": [4, 8], "width": 6, "batch": 2, "reach": 1, "seconds": 0.0, "kernel": 3}
     assert values["settings"] == chosen and values["rounds"] == 1
@@ -143,9 +182,18 @@ def test_json_and_nothing_else_on_stdout_and_progress_on_stderr(command: Any, tm
     [
         (["--lengths", "64"], "--lengths 64: growth needs two different lengths or more"),
         (["--lengths", "64,64"], "--lengths 64: growth needs two different lengths or more"),
-        (["--lengths", "16,x"], "--lengths 16,x: 'x' must be a whole number from 1 on, with commas between"),
-        (["--lengths", "0,16"], "--lengths 0,16: '0' must be a whole number from 1 on, with commas between"),
-        (["--lengths", "16,"], "--lengths 16,: '' must be a whole number from 1 on, with commas between"),
+        (
+            ["--lengths", "16,x"],
+            "--lengths 16,x: 'x' must be a whole number from 1 on, with commas between",
+        ),
+        (
+            ["--lengths", "0,16"],
+            "--lengths 0,16: '0' must be a whole number from 1 on, with commas between",
+        ),
+        (
+            ["--lengths", "16,"],
+            "--lengths 16,: '' must be a whole number from 1 on, with commas between",
+        ),
         (["--out", "cost.pdf"], "--out cost.pdf: must end in .png or .svg"),
     ],
 )
@@ -156,7 +204,9 @@ def test_mistakes_are_one_line(command: Any, options: list[str], says: str) -> N
 def test_lengths_that_memory_cannot_hold_are_refused_before_the_work(command: Any) -> None:
     code, out, error = command("--lengths", "16,10000000")
     held = "3 × 4 × 10000000² numbers, 4,470,348.4 GB"
-    assert (code, out) == (2, "") and error.startswith(f"seq2see: --lengths 10000000: self-attention holds {held};")
+    assert (code, out) == (2, "") and error.startswith(
+        f"seq2see: --lengths 10000000: self-attention holds {held};"
+    )
     assert error.count("\n") == 1
 
 
@@ -191,4 +241,7 @@ def test_every_figure_is_printed_and_drawn(found: Growth) -> None:
     legend = memory.get_legend()
     assert legend is not None
     names = [text.get_text() for text in legend.get_texts()]
-    assert names[2] == f"self-attention, weights kept: {found.exponents['self_attention'].memory:.2f} (2)"
+    assert (
+        names[2]
+        == f"self-attention, weights kept: {found.exponents['self_attention'].memory:.2f} (2)"
+    )

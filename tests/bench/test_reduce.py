@@ -11,16 +11,27 @@ from typing import Any
 import matplotlib.image
 import pytest
 
-from seq2see import Transformer, cli
+from seq2see import Transformer
 from seq2see.bench import reduce
-from seq2see.bench.reduce import UNTOUCHED, Frontier, Row, Setting, Task, bench_reduce, settings, task_of, what_pays
+from seq2see.bench.reduce import (
+    UNTOUCHED,
+    Frontier,
+    Row,
+    Setting,
+    Task,
+    bench_reduce,
+    settings,
+    task_of,
+    what_pays,
+)
 from seq2see.bench.reduce_report import draw, lines
 from seq2see.bench.translate import Text
-from seq2see.config import ModelConfig
+from seq2see.cli import main as cli
 from seq2see.errors import InputError
 from seq2see.layers import attention
-from seq2see.layers.plans import Merging, Pruning, TopPruning
-from seq2see.run import examine
+from seq2see.layers.reduction.plans import Merging, Pruning, TopPruning
+from seq2see.recipe.schema import ModelConfig
+from seq2see.tasks.run import examine
 
 TEXT = Text(
     "toy",
@@ -53,10 +64,15 @@ def test_every_amount_is_tried_in_every_way() -> None:
 
 
 def test_a_setting_is_a_plan(task: Task) -> None:
-    plans: dict[str, Any] = {str(each): each.of(task.model).plan for each in (UNTOUCHED, *settings([2], [0.1], [0.5]))}
+    plans: dict[str, Any] = {
+        str(each): each.of(task.model).plan for each in (UNTOUCHED, *settings([2], [0.1], [0.5]))
+    }
     assert plans["untouched"] is None
     assert isinstance(plans["merge 2"], Merging) and plans["merge 2"].seed is None
-    assert plans["merge neighbours 2"].match.__name__ == "neighbours" and plans["merge random 2"].seed == 1
+    assert (
+        plans["merge neighbours 2"].match.__name__ == "neighbours"
+        and plans["merge random 2"].seed == 1
+    )
     assert isinstance(plans["threshold 0.1"], Pruning) and isinstance(plans["keep 0.5"], TopPruning)
     assert plans["keep random 0.5"].seed == 1
     three = Transformer(ModelConfig(width=8, encoder_layers=3), 10, 10)
@@ -65,13 +81,17 @@ def test_a_setting_is_a_plan(task: Task) -> None:
 
 
 def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(task: Task) -> None:
-    found = bench_reduce(task, [Setting("merge", 0), Setting("merge", 1), Setting("keep", 0.5)], 0, lambda line: None)
+    found = bench_reduce(
+        task, [Setting("merge", 0), Setting("merge", 1), Setting("keep", 0.5)], 0, lambda line: None
+    )
     untouched, nothing, one, half = found.rows
     assert (untouched.kind, found.rounds, found.count, found.measure) == ("untouched", 1, 3, "bleu")
     assert untouched.quality == nothing.quality > 99
     assert untouched.gflops == nothing.gflops > one.gflops > half.gflops > 0
     assert untouched.tokens_left == nothing.tokens_left == one.tokens_left + 1
-    assert all(row.per_second > 0 < row.encoded_per_second and row.peak_memory_mb > 0 for row in found.rows)
+    assert all(
+        row.per_second > 0 < row.encoded_per_second and row.peak_memory_mb > 0 for row in found.rows
+    )
     assert found.trained is None and [row.gflops_share for row in (untouched, nothing)] == [1, 1]
     assert json.loads(json.dumps(asdict(found)))["rows"][2]["kind"] == "merge"
 
@@ -79,7 +99,11 @@ def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(t
 @pytest.mark.parametrize(
     ("reduce", "plan", "controls"),
     [
-        (["kind=prune", "mode=soft", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.\d+\]\)", AS_MANY),
+        (
+            ["kind=prune", "mode=soft", "thresholds=0.9"],
+            r"Pruning\(thresholds=\[0\.\d+\]\)",
+            AS_MANY,
+        ),
         (["kind=prune", "thresholds=0.9"], r"Pruning\(thresholds=\[0\.9\]\)", AS_MANY),
         (["kind=merge", "r=1", "match=neighbours"], r"Merging\(r=\[1\], match='neighbours'\)", []),
         (["kind=prune", "mode=top", "keep=0.5"], r"TopPruning\(shares=\[0.5\]\)", AS_MANY[1:]),
@@ -107,10 +131,14 @@ def test_pictures_have_an_accuracy(pictured: Path) -> None:
     assert found.rows[1].tokens_left < found.rows[0].tokens_left
     whole = bench_reduce(task_of(pictured, None, None), [], 0, lambda line: None)
     assert whole.rows[0].quality == pytest.approx(100 * examine(pictured).values["accuracy"])
-    assert whole.rows[0].encoded_per_second == whole.rows[0].per_second  # there is nothing behind the encoder
+    assert (
+        whole.rows[0].encoded_per_second == whole.rows[0].per_second
+    )  # there is nothing behind the encoder
 
 
-def test_rounds_alternate_and_random_ones_draw_anew(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_alternate_and_random_ones_draw_anew(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said, seeds = list[str](), list[int]()
     scores = iter([50.0, 90.0, 80.0, 50.0])  # the second round goes backwards
 
@@ -124,11 +152,16 @@ def test_rounds_alternate_and_random_ones_draw_anew(task: Task, monkeypatch: pyt
     watched = replace(task, answer=answer, quality=lambda _: next(scores))
     found = bench_reduce(watched, [Setting("merge random", 1)], 30, said.append)
     first, second = ["untouched", "merge random 1"], ["merge random 1", "untouched"]
-    assert said == [*(f"round 1 · {each}" for each in first), *(f"round 2 · {each}" for each in second)]
+    assert said == [
+        *(f"round 1 · {each}" for each in first),
+        *(f"round 2 · {each}" for each in second),
+    ]
     assert seeds == [1, 2] and [row.quality for row in found.rows] == [50, 85]
 
 
-def test_the_untouched_model_has_the_fused_kernel(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_untouched_model_has_the_fused_kernel(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called, fused = list[bool](), attention._fused
     monkeypatch.setattr(attention, "_fused", lambda *given: (called.append(True), fused(*given))[1])
     task.encode(UNTOUCHED.of(task.model), task.batches[0], None)
@@ -136,7 +169,9 @@ def test_the_untouched_model_has_the_fused_kernel(task: Task, monkeypatch: pytes
 
 
 def test_sources_that_the_model_does_not_take_as_a_whole_are_left_out(trained: Path) -> None:
-    longer = Text("toy", [TEXT.sources[0], "drei " * 500, TEXT.sources[1]], [TEXT.references[0], "x", "y"])
+    longer = Text(
+        "toy", [TEXT.sources[0], "drei " * 500, TEXT.sources[1]], [TEXT.references[0], "x", "y"]
+    )
     assert [batch.lines for batch in task_of(trained, longer, None).batches] == [[0, 1]]
     assert [batch.lines for batch in task_of(trained, longer, None, limit=1).batches] == [[0]]
     with pytest.raises(InputError, match=r"^data\.max_length = \d+: no pair of toy is that short$"):
@@ -152,19 +187,40 @@ def test_what_pays_is_as_good_and_faster_and_not_random() -> None:
 def test_the_report_says_what_pays_or_that_nothing_does() -> None:
     found = Frontier("test", 3, 1, "bleu", None, ROWS, ROWS[1], {})
     said = lines(found)
-    assert said[1].split() == ["untouched", "100.0", "1.00×", "400.0", "1.00×", "0.500", "100%", "20.0", "3.0", "90.00"]
+    assert said[1].split() == [
+        "untouched",
+        "100.0",
+        "1.00×",
+        "400.0",
+        "1.00×",
+        "0.500",
+        "100%",
+        "20.0",
+        "3.0",
+        "90.00",
+    ]
     assert said[-2] == "3 of test, 20.0 tokens each · measured once"
-    assert said[-1] == "pays: merge 2, 1.20 times as fast and at most 0.3 BLEU below the untouched model"
+    assert (
+        said[-1]
+        == "pays: merge 2, 1.20 times as fast and at most 0.3 BLEU below the untouched model"
+    )
     nothing = lines(replace(found, pays=None, rounds=3, measure="accuracy"))
     assert "medians of 3 rounds" in nothing[-2] and nothing[-1].startswith(
         "nothing pays here: of what is at most 0.5 %"
     )
     assert [len(axes.lines) for axes in draw(found).axes] == [3, 3, 3]
-    own = replace(ROW, kind="as trained", per_second=130.0, layer_gflops=[0.1, 0.2], gflops_share=0.6)
-    learned = replace(found, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own)
+    own = replace(
+        ROW, kind="as trained", per_second=130.0, layer_gflops=[0.1, 0.2], gflops_share=0.6
+    )
+    learned = replace(
+        found, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own
+    )
     said = lines(learned)
     assert said[2].split()[:3] == ["as", "trained", "130.0"] and "  0.300     60%  " in said[2]
-    assert said[-2] == "as trained: Pruning(thresholds=[0.1]); tokens left after each layer: 24.0 · 20.0"
+    assert (
+        said[-2]
+        == "as trained: Pruning(thresholds=[0.1]); tokens left after each layer: 24.0 · 20.0"
+    )
     assert said[-1].startswith("pays: as trained, 1.30 times")
     panels = draw(learned).axes
     assert [len(axes.lines) for axes in panels] == [4, 4, 4] and panels[2].xaxis_inverted()
@@ -172,19 +228,34 @@ def test_the_report_says_what_pays_or_that_nothing_does() -> None:
 
 
 def test_the_command(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name, some in (("source", TEXT.sources), ("reference", TEXT.references)):
         (tmp_path / name).write_text("\n".join(some) + "\n", encoding="utf-8")
     files = ["--source", str(tmp_path / "source"), "--reference", str(tmp_path / "reference")]
     few = ["--merge", "1", "--threshold", "0.1", "--keep", "0.5", "--seconds", "0", "--json"]
-    command = ["seq2see", "bench", "reduce", "--model", str(trained), *files, *few, "--out", str(tmp_path / "f.png")]
+    command = [
+        "seq2see",
+        "bench",
+        "reduce",
+        "--model",
+        str(trained),
+        *files,
+        *few,
+        "--out",
+        str(tmp_path / "f.png"),
+    ]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 0
     found = json.loads(capsys.readouterr().out)
-    assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(found["rows"]) == 8
+    assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(
+        found["rows"]
+    ) == 8
     assert matplotlib.image.imread(tmp_path / "f.png").shape[1] > 500
     if Path("/dev/full").exists():
         (tmp_path / "full.png").symlink_to("/dev/full")
@@ -192,7 +263,9 @@ def test_the_command(
         with pytest.raises(SystemExit) as ended:
             cli.main()
         out, error = capsys.readouterr()
-        assert ended.value.code == 2 and len(json.loads(out)["rows"]) == 8  # what was measured is not lost
+        assert (
+            ended.value.code == 2 and len(json.loads(out)["rows"]) == 8
+        )  # what was measured is not lost
         assert error.endswith("full.png: cannot write: No space left on device\n")
 
 
@@ -211,7 +284,18 @@ def test_what_is_not_asked_for_is_not_measured(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = ["seq2see", "bench", "reduce", "--model", str(pictured), "--limit", "2", "--seconds", "0", "--json"]
+    command = [
+        "seq2see",
+        "bench",
+        "reduce",
+        "--model",
+        str(pictured),
+        "--limit",
+        "2",
+        "--seconds",
+        "0",
+        "--json",
+    ]
     monkeypatch.setattr(sys, "argv", [*command, *given])
     with pytest.raises(SystemExit) as ended:
         cli.main()

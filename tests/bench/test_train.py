@@ -6,14 +6,20 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from seq2see.batches import collate
 from seq2see.bench.train import bench_train, training_operations
-from seq2see.config import ModelConfig, Recipe
 from seq2see.layers.trace import Trace
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig, Recipe
 
 
 def test_operations_are_those_of_the_matrices_counted_by_torch() -> None:
     """Against torch's own counter, on a batch without padding, where both must agree but for the causal half."""
-    sizes = {"width": 24, "heads": 3, "attention_width": 36, "encoder_layers": 2, "decoder_layers": 3}
+    sizes = {
+        "width": 24,
+        "heads": 3,
+        "attention_width": 36,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+    }
     config = ModelConfig.model_validate(sizes | {"feed_forward": 40, "dropout": 0.0})
     source, target, sentences, classes = 6, 8, 5, 31
     pairs = [([4] * (source - 1), [5] * (target - 1)) for _ in range(sentences)]

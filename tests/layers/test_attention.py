@@ -16,7 +16,18 @@ from seq2see.layers.scores import dot, scaled_dot
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
 B, H, T, S, K, KV = 2, 3, 5, 7, 4, 6  # mutually different, so that swapped axes fail
-MASK_SHAPES = [(), (S,), (1, S), (T, 1), (T, S), (H, T, S), (B, 1, 1, S), (1, H, T, 1), (B, 1, T, S), (B, H, T, S)]
+MASK_SHAPES = [
+    (),
+    (S,),
+    (1, S),
+    (T, 1),
+    (T, S),
+    (H, T, S),
+    (B, 1, 1, S),
+    (1, H, T, 1),
+    (B, 1, T, S),
+    (B, H, T, S),
+]
 
 paths = pytest.mark.parametrize("need_weights", [True, False], ids=["open", "fused"])
 types = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
@@ -26,11 +37,14 @@ def close(left: Tensor, right: Tensor, tolerance: float) -> None:
     torch.testing.assert_close(left, right, rtol=0, atol=tolerance)
 
 
-def inputs(dtype: torch.dtype, seed: int = 0, lead: tuple[int, ...] = (B, H)) -> tuple[Tensor, Tensor, Tensor]:
+def inputs(
+    dtype: torch.dtype, seed: int = 0, lead: tuple[int, ...] = (B, H)
+) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shapes = ((T, K), (S, K), (S, KV))
     query, key, value = (
-        torch.randn(*lead, *shape, dtype=dtype, generator=generator).requires_grad_() for shape in shapes
+        torch.randn(*lead, *shape, dtype=dtype, generator=generator).requires_grad_()
+        for shape in shapes
     )
     return query, key, value
 
@@ -38,7 +52,9 @@ def inputs(dtype: torch.dtype, seed: int = 0, lead: tuple[int, ...] = (B, H)) ->
 def test_worked_example() -> None:
     x = torch.tensor([[1.0, 3.0, 2.0], [1.0, 1.0, 3.0], [1.0, 2.0, 1.0]])
     output, weights = attend(x, x, x, score=dot)
-    expected = torch.tensor([[1, 2.957691, 2.011295], [1, 1.540148, 2.722573], [1, 2.864164, 2.000000]])
+    expected = torch.tensor(
+        [[1, 2.957691, 2.011295], [1, 1.540148, 2.722573], [1, 2.864164, 2.000000]]
+    )
     close(output, expected, 1e-6)
     assert weights is not None
     close(weights @ x, expected, 1e-6)
@@ -54,7 +70,9 @@ def test_open_path_fused_path_and_torch_agree(
     query, key, value = inputs(dtype)
     mask = None if masked is None else torch.rand(masked, generator=generator) < 0.6
     bias = None if biased is None else torch.randn(biased, dtype=dtype, generator=generator)
-    additive = torch.zeros(B, H, T, S, dtype=dtype) if bias is None else bias.expand(B, H, T, S).clone()
+    additive = (
+        torch.zeros(B, H, T, S, dtype=dtype) if bias is None else bias.expand(B, H, T, S).clone()
+    )
     if mask is not None:
         additive = additive.masked_fill(~mask, float("-inf"))
     expected = functional.scaled_dot_product_attention(query, key, value, additive)
@@ -77,7 +95,9 @@ def test_open_path_fused_path_and_torch_agree(
     chance=st.floats(0, 1),
     seed=st.integers(0, 99),
 )
-def test_paths_agree_at_any_shape(lead: list[int], sizes: tuple[int, int, int, int], chance: float, seed: int) -> None:
+def test_paths_agree_at_any_shape(
+    lead: list[int], sizes: tuple[int, int, int, int], chance: float, seed: int
+) -> None:
     targets, sources, inner, outer = sizes
     generator = torch.Generator().manual_seed(seed)
     query, key, value = (
@@ -98,7 +118,11 @@ def test_paths_agree_on_long_sentences_whose_beginning_is_hidden() -> None:
     """Fused kernels go through the keys in blocks; a first block with nothing in it must not spoil the rest."""
     query, key, value = (torch.randn(2, length, 8) for length in (3, 1300, 1300))
     mask = torch.arange(1300) >= 700
-    close(attend(query, key, value, mask)[0], attend(query, key, value, mask, need_weights=False)[0], 1e-5)
+    close(
+        attend(query, key, value, mask)[0],
+        attend(query, key, value, mask, need_weights=False)[0],
+        1e-5,
+    )
 
 
 @types
@@ -181,14 +205,20 @@ def test_another_score_is_used_on_both_paths() -> None:
 def test_wrong_calls_are_refused_in_one_line(need_weights: bool) -> None:
     query, key, value = inputs(torch.float32)
     call: Any = {"need_weights": need_weights}
-    with pytest.raises(TypeError, match=r"^mask has dtype torch.float32; it must be bool, True = may attend$"):
+    with pytest.raises(
+        TypeError, match=r"^mask has dtype torch.float32; it must be bool, True = may attend$"
+    ):
         attend(query, key, value, torch.zeros(T, S), **call)
     with pytest.raises(ValueError, match=r"^key has 7 positions and value 6; they must be equal$"):
         attend(query, key, value[:, :, 1:], **call)
     for shape in ((T, S + 1), (S, T), (4, B, H, T, S)):
-        with pytest.raises(ValueError, match=r"^mask has shape \(.*\); it must broadcast to .* = \(2, 3, 5, 7\)$"):
+        with pytest.raises(
+            ValueError, match=r"^mask has shape \(.*\); it must broadcast to .* = \(2, 3, 5, 7\)$"
+        ):
             attend(query, key, value, torch.ones(shape, dtype=torch.bool), **call)
-        with pytest.raises(ValueError, match=r"^bias has shape \(.*\); it must broadcast to .* = \(2, 3, 5, 7\)$"):
+        with pytest.raises(
+            ValueError, match=r"^bias has shape \(.*\); it must broadcast to .* = \(2, 3, 5, 7\)$"
+        ):
             attend(query, key, value, bias=torch.ones(shape), **call)
 
 
@@ -222,7 +252,9 @@ def test_cross_attention_agrees_with_torch() -> None:
     key, value = torch.randn(2, B, S, WIDTH, dtype=torch.float64)
     real = torch.tensor([[True] * 4 + [False] * 3, [True] * 6 + [False]])
     output, weights = ours(query, key, value, real[:, None, None], need_weights=True)
-    expected, expected_weights = theirs(query, key, value, key_padding_mask=~real, average_attn_weights=False)
+    expected, expected_weights = theirs(
+        query, key, value, key_padding_mask=~real, average_attn_weights=False
+    )
     close(output, expected, 1e-12)
     assert weights.shape == (B, HEADS, T, S)
     close(weights, expected_weights, 1e-12)
@@ -286,14 +318,20 @@ def test_attention_goes_through_the_transforms_of_torch_func() -> None:
     torch.testing.assert_close(torch.vmap(look)(x), look(x))
     _, slope = torch.func.jvp(look, (x,), (torch.ones_like(x),))
     step = 1e-6
-    torch.testing.assert_close(slope, (look(x + step) - look(x - step)) / (2 * step), rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(
+        slope, (look(x + step) - look(x - step)) / (2 * step), rtol=1e-6, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("empty", [False, True])
 @pytest.mark.parametrize("biased", [False, True])
 def test_without_gradients_the_weights_are_the_same(empty: bool, biased: bool) -> None:
-    query, key, value = (torch.randn(2, 3, 5, 4, generator=torch.Generator().manual_seed(i)) for i in range(3))
-    mask = torch.tensor([[True, True, False, True, False], [not empty, False, False, False, False]])[:, None, None]
+    query, key, value = (
+        torch.randn(2, 3, 5, 4, generator=torch.Generator().manual_seed(i)) for i in range(3)
+    )
+    mask = torch.tensor(
+        [[True, True, False, True, False], [not empty, False, False, False, False]]
+    )[:, None, None]
     bias = torch.randn(1, 3, 5, 5).masked_fill(torch.eye(5) > 0, float("-inf")) if biased else None
     expected = attend(query, key, value, mask, bias=bias)
     with torch.inference_mode():

@@ -27,14 +27,18 @@ def shake(module: nn.Module) -> None:
 
 
 def encoder_layers(norm: str) -> tuple[EncoderLayer, nn.TransformerEncoderLayer]:
-    theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre")
+    theirs = nn.TransformerEncoderLayer(
+        WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre"
+    )
     theirs = theirs.double().eval()
     shake(theirs)
     return encoder_layer_from_torch(theirs), theirs
 
 
 def decoder_layers(norm: str) -> tuple[DecoderLayer, nn.TransformerDecoderLayer]:
-    theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre")
+    theirs = nn.TransformerDecoderLayer(
+        WIDTH, HEADS, INNER, batch_first=True, norm_first=norm == "pre"
+    )
     theirs = theirs.double().eval()
     shake(theirs)
     return decoder_layer_from_torch(theirs), theirs
@@ -86,7 +90,9 @@ def test_a_trace_changes_nothing_and_holds_the_weights_of_the_layer(norm: str) -
     trace = Trace()
     real = REAL[:, None, None]
     close(encoder(source, real, trace.at("encoder")), encoder(source, real))
-    traced, _ = decoder(target, pairs, mask=causal_mask(T), memory_mask=real, trace=trace.at("decoder"))
+    traced, _ = decoder(
+        target, pairs, mask=causal_mask(T), memory_mask=real, trace=trace.at("decoder")
+    )
     close(traced, decoder(target, pairs, mask=causal_mask(T), memory_mask=real)[0])
     assert {name: tuple(weights.shape) for name, weights in trace.weights.items()} == {
         "encoder.self": (B, HEADS, S, S),
@@ -111,7 +117,9 @@ def test_dropout_acts_in_training_and_leaves_the_residual_path_open() -> None:
 def test_feed_forward_treats_every_position_alike() -> None:
     layer = FeedForward(WIDTH, INNER).double()
     x = torch.randn(B, T, WIDTH, dtype=torch.float64)
-    expected = (x @ layer.expand.weight.T + layer.expand.bias).clamp(min=0) @ layer.contract.weight.T
+    expected = (x @ layer.expand.weight.T + layer.expand.bias).clamp(
+        min=0
+    ) @ layer.contract.weight.T
     close(layer(x), expected + layer.contract.bias)
     order = [3, 0, 4, 1, 2]
     close(layer(x[:, order]), layer(x)[:, order])

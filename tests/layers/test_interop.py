@@ -53,7 +53,9 @@ def added(mask: Tensor | None, b: int, h: int, t: int, s: int) -> float:
     padding_kind=st.sampled_from(["none", "bool", "hiding", "added"]),
     seed=st.integers(0, 999),
 )
-def test_masks_mean_the_opposite_at_every_place(kind: str, per_head: bool, padding_kind: str, seed: int) -> None:
+def test_masks_mean_the_opposite_at_every_place(
+    kind: str, per_head: bool, padding_kind: str, seed: int
+) -> None:
     attn_mask = drawn((B * H, T, S) if per_head else (T, S), kind, seed)
     padding = drawn((B, S), padding_kind, seed + 1)
     mask, bias = mask_from_torch(attn_mask, padding, heads=H)
@@ -62,11 +64,15 @@ def test_masks_mean_the_opposite_at_every_place(kind: str, per_head: bool, paddi
     allowed = torch.ones(()).bool() if mask is None else mask
     assert allowed.dtype == torch.bool
     places = [(b, h, t, s) for b in range(B) for h in range(H) for t in range(T) for s in range(S)]
-    expected = torch.tensor([added(attn_mask, *at) + added(padding, *at) for at in places]).reshape(B, H, T, S)
+    expected = torch.tensor([added(attn_mask, *at) + added(padding, *at) for at in places]).reshape(
+        B, H, T, S
+    )
     assert torch.equal(allowed.expand(B, H, T, S), expected > -INF)
     if bias is not None:
         assert bias.isfinite().all()
-        torch.testing.assert_close(bias.expand(B, H, T, S)[expected > -INF], expected[expected > -INF])
+        torch.testing.assert_close(
+            bias.expand(B, H, T, S)[expected > -INF], expected[expected > -INF]
+        )
 
 
 def test_a_mask_of_theirs_is_left_as_it_was() -> None:
@@ -87,19 +93,53 @@ def test_numbers_that_are_learned_get_their_gradient_even_while_they_are_zero() 
 @pytest.mark.parametrize(
     ("attn_mask", "padding", "line"),
     [
-        (torch.ones(S).bool(), None, "attn_mask has shape (7,); it must be (T, S) or (batch × heads, T, S)"),
-        (torch.ones(B, H, T, S), None, "attn_mask has shape (2, 3, 5, 7); it must be (T, S) or (batch × heads, T, S)"),
-        (torch.ones(4, T, S).bool(), None, "attn_mask has 4 rows; they must be divisible by heads (3)"),
-        (torch.ones(T, S).long(), None, "attn_mask has dtype torch.int64; it must be bool, True = hidden, or floating"),
+        (
+            torch.ones(S).bool(),
+            None,
+            "attn_mask has shape (7,); it must be (T, S) or (batch × heads, T, S)",
+        ),
+        (
+            torch.ones(B, H, T, S),
+            None,
+            "attn_mask has shape (2, 3, 5, 7); it must be (T, S) or (batch × heads, T, S)",
+        ),
+        (
+            torch.ones(4, T, S).bool(),
+            None,
+            "attn_mask has 4 rows; they must be divisible by heads (3)",
+        ),
+        (
+            torch.ones(T, S).long(),
+            None,
+            "attn_mask has dtype torch.int64; it must be bool, True = hidden, or floating",
+        ),
         (torch.full((T, S), INF), None, "attn_mask holds inf; it must hold finite numbers or -inf"),
-        (None, torch.full((B, S), torch.nan), "key_padding_mask holds nan; it must hold finite numbers or -inf"),
+        (
+            None,
+            torch.full((B, S), torch.nan),
+            "key_padding_mask holds nan; it must hold finite numbers or -inf",
+        ),
         (None, torch.ones(S).bool(), "key_padding_mask has shape (7,); it must be (batch, S)"),
-        (None, torch.ones(B, S).int(), "key_padding_mask has dtype torch.int32; it must be bool, True = hidden, or"),
-        (torch.ones(T, S), torch.ones(B, S - 1), "attn_mask is for 7 keys and key_padding_mask for 6"),
-        (torch.ones(3 * H, T, S), torch.ones(B, S), "attn_mask is for 3 sentences and key_padding_mask for 2"),
+        (
+            None,
+            torch.ones(B, S).int(),
+            "key_padding_mask has dtype torch.int32; it must be bool, True = hidden, or",
+        ),
+        (
+            torch.ones(T, S),
+            torch.ones(B, S - 1),
+            "attn_mask is for 7 keys and key_padding_mask for 6",
+        ),
+        (
+            torch.ones(3 * H, T, S),
+            torch.ones(B, S),
+            "attn_mask is for 3 sentences and key_padding_mask for 2",
+        ),
     ],
 )
-def test_a_mask_that_torch_would_not_take_is_refused(attn_mask: Any, padding: Any, line: str) -> None:
+def test_a_mask_that_torch_would_not_take_is_refused(
+    attn_mask: Any, padding: Any, line: str
+) -> None:
     with pytest.raises(TypeError if "dtype" in line else ValueError) as refused:
         mask_from_torch(attn_mask, padding, heads=H)
     assert str(refused.value).startswith(line) and "\n" not in str(refused.value)
@@ -133,21 +173,29 @@ def same(left: nn.Module, right: nn.Module) -> None:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("widths", [{}, {"kdim": 9}, {"vdim": 8}, {"kdim": 9, "vdim": 8}], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-def test_attention_comes_back_as_it_went(bias: bool, widths: dict[str, int], dtype: torch.dtype) -> None:
+def test_attention_comes_back_as_it_went(
+    bias: bool, widths: dict[str, int], dtype: torch.dtype
+) -> None:
     theirs = torch_attention(bias=bias, dropout=0.25, **widths).to(dtype).eval()
     ours = attention_from_torch(theirs)
     assert {parameter.dtype for parameter in ours.parameters()} == {dtype}
     assert (ours.heads, ours.size, ours.dropout) == (H, WIDTH // H, 0.25)
     back = attention_to_torch(ours)
     same(back, theirs)
-    assert back.batch_first and (back.dropout, back.kdim, back.vdim) == (0.25, theirs.kdim, theirs.vdim)
+    assert back.batch_first and (back.dropout, back.kdim, back.vdim) == (
+        0.25,
+        theirs.kdim,
+        theirs.vdim,
+    )
     same(attention_from_torch(back), ours)
 
 
 @pytest.mark.parametrize("norm_first", [True, False], ids=["pre", "post"])
 @pytest.mark.parametrize("bias", [True, False])
 def test_layers_come_back_as_they_went(norm_first: bool, bias: bool) -> None:
-    encoder, decoder = torch_layers(norm_first=norm_first, bias=bias, layer_norm_eps=0.01, dropout=0.1)
+    encoder, decoder = torch_layers(
+        norm_first=norm_first, bias=bias, layer_norm_eps=0.01, dropout=0.1
+    )
     for theirs, there, back in (
         (encoder, encoder_layer_from_torch, encoder_layer_to_torch),
         (decoder, decoder_layer_from_torch, decoder_layer_to_torch),
@@ -157,7 +205,11 @@ def test_layers_come_back_as_they_went(norm_first: bool, bias: bool) -> None:
         ours = there(theirs)
         returned = back(ours)
         same(returned, theirs)
-        assert returned.norm_first == norm_first and returned.norm2.eps == 0.01 and returned.self_attn.batch_first
+        assert (
+            returned.norm_first == norm_first
+            and returned.norm2.eps == 0.01
+            and returned.self_attn.batch_first
+        )
         assert (returned.dropout.p, returned.dropout1.p, returned.dropout2.p) == (0.2, 0.3, 0.4)
         assert returned.self_attn.dropout == 0.1
         same(there(returned), ours)
@@ -190,7 +242,10 @@ def test_the_device_is_taken_along() -> None:
     """`meta` stands for a device that is not the default one."""
     encoder, decoder = torch_layers()
     converted: list[nn.Module] = [attention_from_torch(torch_attention().to("meta"))]
-    converted += [encoder_layer_from_torch(encoder.to("meta")), decoder_layer_from_torch(decoder.to("meta"))]
+    converted += [
+        encoder_layer_from_torch(encoder.to("meta")),
+        decoder_layer_from_torch(decoder.to("meta")),
+    ]
     converted.append(attention_to_torch(MultiHeadAttention(WIDTH, H).to("meta")))
     for module in converted:
         assert {parameter.device.type for parameter in module.parameters()} == {"meta"}
@@ -213,7 +268,11 @@ def test_weights_are_copies_that_can_be_trained_and_nothing_random_is_drawn() ->
         ours = there(theirs)
         returned = back(ours)
         assert torch.equal(torch.get_rng_state(), before)
-        addresses = [parameter.data_ptr() for module in (theirs, ours, returned) for parameter in module.parameters()]
+        addresses = [
+            parameter.data_ptr()
+            for module in (theirs, ours, returned)
+            for parameter in module.parameters()
+        ]
         assert len(set(addresses)) == len(addresses)
         for parameter in (*ours.parameters(), *returned.parameters()):
             assert parameter.requires_grad and parameter.grad is None and parameter.is_leaf
@@ -232,7 +291,10 @@ def test_what_our_attention_lacks_is_refused_by_name(key: str) -> None:
         ({"rotary": True}, "rotary is True; torch.nn.MultiheadAttention knows no positions"),
         ({"inner": 6}, "inner (6) must be width (12) for torch.nn.MultiheadAttention"),
         ({"score": "dot"}, "score is dot; torch.nn.MultiheadAttention has scaled_dot alone"),
-        ({"score": "additive"}, "score is Additive; torch.nn.MultiheadAttention has scaled_dot alone"),
+        (
+            {"score": "additive"},
+            "score is Additive; torch.nn.MultiheadAttention has scaled_dot alone",
+        ),
     ],
 )
 def test_what_their_attention_lacks_is_refused_by_name(keys: dict[str, Any], line: str) -> None:
@@ -241,7 +303,10 @@ def test_what_their_attention_lacks_is_refused_by_name(keys: dict[str, Any], lin
     layers = (
         (attention_to_torch, ours),
         (encoder_layer_to_torch, EncoderLayer(ours, FeedForward(WIDTH, INNER))),
-        (decoder_layer_to_torch, DecoderLayer(MultiHeadAttention(WIDTH, H), ours, FeedForward(WIDTH, INNER))),
+        (
+            decoder_layer_to_torch,
+            DecoderLayer(MultiHeadAttention(WIDTH, H), ours, FeedForward(WIDTH, INNER)),
+        ),
     )
     for convert, module in layers:
         with pytest.raises(ValueError) as refused:
@@ -251,15 +316,22 @@ def test_what_their_attention_lacks_is_refused_by_name(keys: dict[str, Any], lin
 
 def test_every_score_but_the_scaled_dot_is_refused() -> None:
     for score in set(SCORES) - {"scaled_dot"}:
-        with pytest.raises(ValueError, match=r"^score is \w+; torch.nn.MultiheadAttention has scaled_dot alone$"):
+        with pytest.raises(
+            ValueError, match=r"^score is \w+; torch.nn.MultiheadAttention has scaled_dot alone$"
+        ):
             attention_to_torch(MultiHeadAttention(WIDTH, H, score=score))
 
 
 @pytest.mark.parametrize("activation", ["gelu", nn.functional.silu, nn.GELU()], ids=str)
 def test_an_activation_that_is_not_relu_is_refused_by_name(activation: Any) -> None:
     encoder, decoder = torch_layers(activation=activation)
-    for convert, layer in ((encoder_layer_from_torch, encoder), (decoder_layer_from_torch, decoder)):
-        with pytest.raises(ValueError, match=r"^activation is (gelu|silu|GELU); FeedForward has relu alone$"):
+    for convert, layer in (
+        (encoder_layer_from_torch, encoder),
+        (decoder_layer_from_torch, decoder),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^activation is (gelu|silu|GELU); FeedForward has relu alone$"
+        ):
             convert(layer)  # type: ignore[arg-type]
 
 

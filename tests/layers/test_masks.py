@@ -39,7 +39,9 @@ def test_causal_mask_lets_each_position_see_those_up_to_itself(targets: int, mor
 
 @settings(deadline=None)
 @given(length=st.integers(1, 9), data=st.data())
-def test_causal_mask_of_the_last_positions_is_the_end_of_the_whole_one(length: int, data: st.DataObject) -> None:
+def test_causal_mask_of_the_last_positions_is_the_end_of_the_whole_one(
+    length: int, data: st.DataObject
+) -> None:
     last = data.draw(st.integers(1, length))
     assert torch.equal(causal_mask(last, length), causal_mask(length)[-last:])
 
@@ -51,7 +53,9 @@ def test_causal_mask_needs_a_key_for_each_target() -> None:
 
 @settings(deadline=None)
 @given(targets=st.integers(1, 9), more=st.integers(0, 6), reach=st.integers(0, 12))
-def test_window_mask_lets_each_position_see_its_neighbours(targets: int, more: int, reach: int) -> None:
+def test_window_mask_lets_each_position_see_its_neighbours(
+    targets: int, more: int, reach: int
+) -> None:
     mask = window_mask(targets, reach, targets + more)
     assert mask.dtype == torch.bool
     for t in range(targets):
@@ -60,7 +64,9 @@ def test_window_mask_lets_each_position_see_its_neighbours(targets: int, more: i
 
 @settings(deadline=None)
 @given(length=st.integers(1, 9), data=st.data())
-def test_prefix_mask_is_open_to_the_prefix_and_causal_after_it(length: int, data: st.DataObject) -> None:
+def test_prefix_mask_is_open_to_the_prefix_and_causal_after_it(
+    length: int, data: st.DataObject
+) -> None:
     prefix = data.draw(st.integers(0, length))
     mask = prefix_mask(prefix, length)
     assert mask.tolist() == [[s < prefix or s <= t for s in range(length)] for t in range(length)]
@@ -68,7 +74,9 @@ def test_prefix_mask_is_open_to_the_prefix_and_causal_after_it(length: int, data
 
 @pytest.mark.parametrize("prefix", [-1, 4])
 def test_a_prefix_fits_into_its_sequence(prefix: int) -> None:
-    with pytest.raises(ValueError, match=rf"^prefix \({prefix}\) must be between 0 and length \(3\)$"):
+    with pytest.raises(
+        ValueError, match=rf"^prefix \({prefix}\) must be between 0 and length \(3\)$"
+    ):
         prefix_mask(prefix, 3)
 
 
@@ -122,7 +130,9 @@ def test_combine_attends_where_every_mask_allows_it() -> None:
         for b in range(2):
             for t in range(3):
                 for s in range(3):
-                    allowed = bool(padding[b, 0, 0, s]) and bool(causal[t, s]) and bool(window[t, s])
+                    allowed = (
+                        bool(padding[b, 0, 0, s]) and bool(causal[t, s]) and bool(window[t, s])
+                    )
                     assert bool(combined[b, 0, t, s]) == allowed
 
 

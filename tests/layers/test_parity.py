@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.interop import (
     attention_from_torch,
@@ -24,6 +23,7 @@ from seq2see.layers.masks import causal_mask
 from seq2see.layers.positions import sinusoidal
 from seq2see.layers.scores import dot
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import PAD
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
@@ -69,7 +69,12 @@ def test_the_causal_table_of_four_tokens_and_its_weights_row_by_row() -> None:
     assert table.int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
     _, weights = attend(torch.zeros(4, 3), torch.zeros(4, 3), torch.zeros(4, 3), table)
     assert weights is not None
-    even = [[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4, 1 / 4, 1 / 4, 1 / 4]]
+    even = [
+        [1, 0, 0, 0],
+        [1 / 2, 1 / 2, 0, 0],
+        [1 / 3, 1 / 3, 1 / 3, 0],
+        [1 / 4, 1 / 4, 1 / 4, 1 / 4],
+    ]
     close(weights, torch.tensor(even), 1e-6)
     query, key, value = torch.randn(3, 4, 3, dtype=torch.float64)
     output, weights = attend(query, key, value, table)
@@ -93,7 +98,9 @@ def test_eight_heads_of_64_from_512_and_back() -> None:
     assert keys.shape == values.shape == (2, 8, 5, 64)
     for head in range(8):
         close(keys[:, head], x[:, :, 64 * head : 64 * (head + 1)], 1e-5)
-    output, weights = layer(x, x, x, torch.eye(5).bool(), need_weights=True)  # each position sees itself
+    output, weights = layer(
+        x, x, x, torch.eye(5).bool(), need_weights=True
+    )  # each position sees itself
     assert weights.shape == (2, 8, 5, 5)
     assert output.shape == (2, 5, 512)
     close(output, x, 1e-5)
@@ -108,18 +115,29 @@ def hiding(shape: tuple[int, ...], kind: str, dtype: torch.dtype) -> Tensor | No
         return None
     hidden = torch.rand(shape) < 0.4
     hidden[..., 0] = False
-    numbers = torch.randn(shape, dtype=dtype) if kind == "added" else torch.zeros(shape, dtype=dtype)
+    numbers = (
+        torch.randn(shape, dtype=dtype) if kind == "added" else torch.zeros(shape, dtype=dtype)
+    )
     return hidden if kind == "bool" else numbers.masked_fill(hidden, -INF)
 
 
 def look(
-    ours: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, masks: Any, need_weights: bool
+    ours: MultiHeadAttention,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    masks: Any,
+    need_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
     mask, bias = masks
     if bias is None:
         return ours(query, key, value, mask, need_weights=need_weights)  # type: ignore[no-any-return]
-    queries = ours.query(query).unflatten(-1, (ours.heads, -1)).transpose(1, 2)  # what forward does, with a bias
-    heads, weights = attend(queries, *ours.keys_values(key, value), mask, bias=bias, need_weights=need_weights)
+    queries = (
+        ours.query(query).unflatten(-1, (ours.heads, -1)).transpose(1, 2)
+    )  # what forward does, with a bias
+    heads, weights = attend(
+        queries, *ours.keys_values(key, value), mask, bias=bias, need_weights=need_weights
+    )
     return ours.output(heads.transpose(1, 2).flatten(2)), weights
 
 
@@ -128,7 +146,13 @@ KINDS = st.sampled_from(["none", "bool", "hiding", "added"])
 
 @settings(max_examples=150)
 @given(
-    sizes=st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 7), st.integers(1, 4), st.integers(1, 6)),
+    sizes=st.tuples(
+        st.integers(1, 3),
+        st.integers(1, 6),
+        st.integers(1, 7),
+        st.integers(1, 4),
+        st.integers(1, 6),
+    ),
     widths=st.tuples(st.none() | st.integers(1, 9), st.none() | st.integers(1, 9)),
     to_itself=st.booleans(),
     bias=st.booleans(),
@@ -157,22 +181,42 @@ def test_attention_agrees_with_torch(
     batch, targets, sources, heads, size = sizes
     if to_itself:
         sources, widths = targets, (None, None)
-    keys: dict[str, Any] = {"kdim": widths[0], "vdim": widths[1], "bias": bias, "batch_first": batch_first}
+    keys: dict[str, Any] = {
+        "kdim": widths[0],
+        "vdim": widths[1],
+        "bias": bias,
+        "batch_first": batch_first,
+    }
     theirs = shaken(nn.MultiheadAttention(heads * size, heads, **keys)).to(dtype).eval()
     ours = attention_from_torch(theirs)
     query = torch.randn(batch, targets, heads * size, dtype=dtype, requires_grad=True)
-    key = query if to_itself else torch.randn(batch, sources, theirs.kdim, dtype=dtype, requires_grad=True)
-    value = query if to_itself else torch.randn(batch, sources, theirs.vdim, dtype=dtype, requires_grad=True)
+    key = (
+        query
+        if to_itself
+        else torch.randn(batch, sources, theirs.kdim, dtype=dtype, requires_grad=True)
+    )
+    value = (
+        query
+        if to_itself
+        else torch.randn(batch, sources, theirs.vdim, dtype=dtype, requires_grad=True)
+    )
     attn_mask = hiding((batch * heads if per_head else 1, targets, sources), kinds[0], dtype)
     attn_mask = attn_mask[0] if attn_mask is not None and not per_head else attn_mask
     padding = hiding((batch, sources), kinds[1], dtype)
 
-    given_to_them = [query, key, value] if batch_first else [x.transpose(0, 1) for x in (query, key, value)]
+    given_to_them = (
+        [query, key, value] if batch_first else [x.transpose(0, 1) for x in (query, key, value)]
+    )
     if to_itself:
         given_to_them = [given_to_them[0]] * 3
     need_weights = weights != "none"
-    with torch.set_grad_enabled(gradients), warnings.catch_warnings():  # without gradients theirs has a way of its own
-        warnings.filterwarnings("ignore", "Support for mismatched")  # one mask bool, the other not: it still works
+    with (
+        torch.set_grad_enabled(gradients),
+        warnings.catch_warnings(),
+    ):  # without gradients theirs has a way of its own
+        warnings.filterwarnings(
+            "ignore", "Support for mismatched"
+        )  # one mask bool, the other not: it still works
         expected, expected_weights = theirs(
             *given_to_them,
             attn_mask=attn_mask,
@@ -186,7 +230,11 @@ def test_attention_agrees_with_torch(
     close(output, expected, TOLERANCE[dtype])
     assert (own_weights is not None) == (expected_weights is not None) == need_weights
     if own_weights is not None:
-        close(own_weights.mean(1) if weights == "averaged" else own_weights, expected_weights, TOLERANCE[dtype])
+        close(
+            own_weights.mean(1) if weights == "averaged" else own_weights,
+            expected_weights,
+            TOLERANCE[dtype],
+        )
     if gradients:
         inputs = [query] if to_itself else [query, key, value]
         slopes = torch.randn_like(output) / output.numel()
@@ -204,7 +252,9 @@ def test_where_nothing_is_left_to_see_theirs_is_nan_and_ours_the_bias() -> None:
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     hidden = torch.rand(5, 7) < 0.3
     hidden[:, 0], hidden[3] = False, True
-    expected, expected_weights = theirs(x, memory, memory, attn_mask=hidden, average_attn_weights=False)
+    expected, expected_weights = theirs(
+        x, memory, memory, attn_mask=hidden, average_attn_weights=False
+    )
     mask, _ = mask_from_torch(hidden, heads=3)
     output, weights = ours(x, memory, memory, mask, need_weights=True)
     assert expected[:, 3].isnan().all() and expected_weights[:, :, 3].isnan().all()
@@ -216,7 +266,13 @@ def test_where_nothing_is_left_to_see_theirs_is_nan_and_ours_the_bias() -> None:
 
 
 LAYERS: dict[str, Any] = {
-    "sizes": st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(1, 7), st.integers(1, 4), st.integers(2, 6)),
+    "sizes": st.tuples(
+        st.integers(1, 3),
+        st.integers(1, 6),
+        st.integers(1, 7),
+        st.integers(1, 4),
+        st.integers(2, 6),
+    ),
     "inner": st.integers(1, 9),
     "bias": st.booleans(),
     "eps": st.sampled_from([1e-5, 1e-3]),
@@ -245,11 +301,19 @@ def test_an_encoder_layer_agrees_with_torch(
 ) -> None:
     torch.manual_seed(seed)
     batch, length, _, heads, size = sizes
-    keys: dict[str, Any] = {"bias": bias, "layer_norm_eps": eps, "batch_first": batch_first, "norm_first": norm_first}
+    keys: dict[str, Any] = {
+        "bias": bias,
+        "layer_norm_eps": eps,
+        "batch_first": batch_first,
+        "norm_first": norm_first,
+    }
     theirs = shaken(nn.TransformerEncoderLayer(heads * size, heads, inner, **keys)).to(dtype).eval()
     ours = encoder_layer_from_torch(theirs)
     x = torch.randn(batch, length, heads * size, dtype=dtype)
-    attn_mask, padding = hiding((length, length), kinds[0], dtype), hiding((batch, length), kinds[1], dtype)
+    attn_mask, padding = (
+        hiding((length, length), kinds[0], dtype),
+        hiding((batch, length), kinds[1], dtype),
+    )
     with torch.set_grad_enabled(gradients), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Support for mismatched")
         expected = theirs(x if batch_first else x.transpose(0, 1), attn_mask, padding)
@@ -276,7 +340,12 @@ def test_a_decoder_layer_agrees_with_torch(
 ) -> None:
     torch.manual_seed(seed)
     batch, targets, sources, heads, size = sizes
-    keys: dict[str, Any] = {"bias": bias, "layer_norm_eps": eps, "batch_first": batch_first, "norm_first": norm_first}
+    keys: dict[str, Any] = {
+        "bias": bias,
+        "layer_norm_eps": eps,
+        "batch_first": batch_first,
+        "norm_first": norm_first,
+    }
     theirs = shaken(nn.TransformerDecoderLayer(heads * size, heads, inner, **keys)).to(dtype).eval()
     ours = decoder_layer_from_torch(theirs)
     x = torch.randn(batch, targets, heads * size, dtype=dtype)
@@ -301,7 +370,9 @@ WIDTH, HEADS, INNER, ENCODER, DECODER = 12, 3, 10, 2, 3
 
 
 def marian(source_size: int, target_size: int, shared: bool) -> Any:
-    transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'seq2see[test]'")
+    transformers = pytest.importorskip(
+        "transformers", reason="needs transformers: pip install 'seq2see[test]'"
+    )
     torch.manual_seed(3)
     config = transformers.MarianConfig(
         vocab_size=source_size,
@@ -323,7 +394,9 @@ def marian(source_size: int, target_size: int, shared: bool) -> Any:
         decoder_start_token_id=0,
     )
     model = transformers.MarianMTModel(config).eval()
-    positions = {id(stack.embed_positions.weight) for stack in (model.model.encoder, model.model.decoder)}
+    positions = {
+        id(stack.embed_positions.weight) for stack in (model.model.encoder, model.model.decoder)
+    }
     with torch.no_grad():
         for parameter in model.parameters():
             if id(parameter) not in positions:
@@ -348,12 +421,21 @@ def from_marian(theirs: Any) -> Transformer:
         feed_forward=config.encoder_ffn_dim,
         norm="post",
     )
-    tied = theirs.lm_head.weight is theirs.model.decoder.embed_tokens.weight  # with two vocabularies, in some versions
+    tied = (
+        theirs.lm_head.weight is theirs.model.decoder.embed_tokens.weight
+    )  # with two vocabularies, in some versions
     tie = "all" if config.share_encoder_decoder_embeddings else "target" if tied else "none"
-    ours = Transformer(model, config.vocab_size, config.decoder_vocab_size, tie).to(theirs.dtype).eval()
+    ours = (
+        Transformer(model, config.vocab_size, config.decoder_vocab_size, tie)
+        .to(theirs.dtype)
+        .eval()
+    )
     attention = {"q_proj": "query", "k_proj": "key", "v_proj": "value"}
     parts = {"self_attn": "self", "encoder_attn": "cross"}
-    taken = {"output.weight": state["lm_head.weight"][:, order], "output.bias": state["final_logits_bias"][0]}
+    taken = {
+        "output.weight": state["lm_head.weight"][:, order],
+        "output.bias": state["final_logits_bias"][0],
+    }
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         taken[f"{side}_embedding.weight"] = state[f"model.{stack}.embed_tokens.weight"][:, order]
         for name, tensor in state.items():
@@ -367,7 +449,10 @@ def from_marian(theirs: Any) -> Transformer:
             elif path[1] == "out_proj":  # writes to it
                 part, tensor = f"{parts[path[0]]}_attention.output", tensor[order]
             elif path[0] == "fc1":
-                part, tensor = "feed_forward.expand", tensor[:, order] if end == "weight" else tensor
+                part, tensor = (
+                    "feed_forward.expand",
+                    tensor[:, order] if end == "weight" else tensor,
+                )
             elif path[0] == "fc2":
                 part, tensor = "feed_forward.contract", tensor[order]
             else:
@@ -380,7 +465,9 @@ def from_marian(theirs: Any) -> Transformer:
 
 @types
 @pytest.mark.parametrize("shared", [True, False], ids=["one vocabulary", "two vocabularies"])
-def test_a_whole_model_of_hugging_face_gives_the_same_logits(dtype: torch.dtype, shared: bool) -> None:
+def test_a_whole_model_of_hugging_face_gives_the_same_logits(
+    dtype: torch.dtype, shared: bool
+) -> None:
     source_size, target_size = (19, 19) if shared else (17, 19)
     theirs = marian(source_size, target_size, shared).to(dtype)
     if dtype == torch.float64:  # their table of positions was rounded to float32
@@ -393,8 +480,12 @@ def test_a_whole_model_of_hugging_face_gives_the_same_logits(dtype: torch.dtype,
     for row, (ends, stops) in enumerate([(11, 9), (4, 9), (7, 2), (1, 1), (10, 6)]):
         source[row, ends:], target[row, stops:] = PAD, PAD
     with torch.no_grad():
-        expected = theirs(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target).logits
+        expected = theirs(
+            input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target
+        ).logits
         output = ours(Batch(source, target, target, list(range(5))))
     assert output.shape == (5, 9, target_size)
-    assert expected.std() > 0.5 and (expected[0] - expected[1]).abs().max() > 0.5  # numbers in which errors would show
+    assert (
+        expected.std() > 0.5 and (expected[0] - expected[1]).abs().max() > 0.5
+    )  # numbers in which errors would show
     close(output, expected, {torch.float32: 1e-4, torch.float64: 1e-10}[dtype])

@@ -17,7 +17,9 @@ def test_sinusoidal_is_the_formula_of_the_paper() -> None:
         for i in range(3):
             angle = position / 10000 ** (2 * i / 6)
             assert math.isclose(float(encodings[position, 2 * i]), math.sin(angle), abs_tol=1e-12)
-            assert math.isclose(float(encodings[position, 2 * i + 1]), math.cos(angle), abs_tol=1e-12)
+            assert math.isclose(
+                float(encodings[position, 2 * i + 1]), math.cos(angle), abs_tol=1e-12
+            )
 
 
 def test_an_odd_width_is_refused() -> None:
@@ -35,7 +37,8 @@ def test_a_step_is_one_rotation_wherever_it_starts(position: int, step: int) -> 
     for i in range(0, width, 2):
         angle = step * 10000 ** (-i / width)
         rotation[i : i + 2, i : i + 2] = torch.tensor(
-            [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]], dtype=torch.float64
+            [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]],
+            dtype=torch.float64,
         )
     rotated = rotation @ encodings[position]
     torch.testing.assert_close(rotated, encodings[position + step], rtol=0, atol=1e-9)
@@ -43,7 +46,9 @@ def test_a_step_is_one_rotation_wherever_it_starts(position: int, step: int) -> 
 
 @settings(deadline=None, max_examples=50)
 @given(calls=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20)), min_size=1, max_size=6))
-def test_every_start_and_length_gives_the_same_values_in_any_order_of_calls(calls: list[tuple[int, int]]) -> None:
+def test_every_start_and_length_gives_the_same_values_in_any_order_of_calls(
+    calls: list[tuple[int, int]],
+) -> None:
     positions, whole = Positions(6), sinusoidal(60, 6)
     for start, length in calls:
         like = torch.zeros(2, length, 6, dtype=torch.float64)
@@ -55,12 +60,16 @@ def test_the_type_follows_the_input_and_costs_no_precision_on_the_way() -> None:
     first = positions(3, torch.zeros(1, 4, 6, dtype=torch.float32))
     assert first.dtype == torch.float32
     assert torch.equal(first, sinusoidal(7, 6)[3:].float())
-    assert torch.equal(positions(3, torch.zeros(1, 4, 6, dtype=torch.float64)), sinusoidal(7, 6)[3:])
+    assert torch.equal(
+        positions(3, torch.zeros(1, 4, 6, dtype=torch.float64)), sinusoidal(7, 6)[3:]
+    )
 
 
 @settings(deadline=None, max_examples=40)
 @given(query=st.integers(0, 400), key=st.integers(0, 400), shift=st.integers(0, 400))
-def test_rotated_queries_and_keys_know_their_distance_alone(query: int, key: int, shift: int) -> None:
+def test_rotated_queries_and_keys_know_their_distance_alone(
+    query: int, key: int, shift: int
+) -> None:
     torch.manual_seed(0)
     q, k, encodings = torch.randn(1, 6).double(), torch.randn(1, 6).double(), sinusoidal(801, 6)
 
@@ -79,7 +88,9 @@ def test_rotating_keeps_lengths_and_turns_each_pair_by_its_angle() -> None:
             angle = torch.tensor(1j * t * 10000 ** (-2 * i / 4), dtype=torch.complex128).exp()
             expected = torch.view_as_complex(x[:, :, t, 2 * i : 2 * i + 2].contiguous()) * angle
             torch.testing.assert_close(turned[:, :, t, 2 * i], expected.real, rtol=0, atol=1e-12)
-            torch.testing.assert_close(turned[:, :, t, 2 * i + 1], expected.imag, rtol=0, atol=1e-12)
+            torch.testing.assert_close(
+                turned[:, :, t, 2 * i + 1], expected.imag, rtol=0, atol=1e-12
+            )
 
 
 def test_learned_positions_are_rows_of_a_table_and_end_with_it() -> None:

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seq2see.config import ModelConfig
 from seq2see.layers import scores as scores_module
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.scores import SCORES, Additive, Bilinear, Projected, dot, scaled_dot
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig
 
 B, H, T, S, QUERY, KEY, INNER = 2, 3, 4, 5, 6, 7, 8  # mutually different, so that swapped axes fail
 MAKERS: dict[str, Any] = {
@@ -36,11 +36,15 @@ def drawn(*shape: int) -> Tensor:
 def by_hand(score: Any, query: list[float], key: list[float], head: int | None = None) -> float:
     """The score of one pair, written out."""
     weights = {
-        name: (weight if head is None else weight[head]).squeeze().tolist() for name, weight in score.named_parameters()
+        name: (weight if head is None else weight[head]).squeeze().tolist()
+        for name, weight in score.named_parameters()
     }
 
     def times(vector: list[float], matrix: list[list[float]]) -> list[float]:
-        return [sum(x * row[j] for x, row in zip(vector, matrix, strict=True)) for j in range(len(matrix[0]))]
+        return [
+            sum(x * row[j] for x, row in zip(vector, matrix, strict=True))
+            for j in range(len(matrix[0]))
+        ]
 
     def product(left: list[float], right: list[float]) -> float:
         return sum(x * y for x, y in zip(left, right, strict=True))
@@ -50,7 +54,9 @@ def by_hand(score: Any, query: list[float], key: list[float], head: int | None =
     queried, keyed = times(query, weights["query_weight"]), times(key, weights["key_weight"])
     if isinstance(score, Projected):
         return product(queried, keyed) / math.sqrt(INNER)
-    return product(weights["vector"], [math.tanh(x + y) for x, y in zip(queried, keyed, strict=True)])
+    return product(
+        weights["vector"], [math.tanh(x + y) for x, y in zip(queried, keyed, strict=True)]
+    )
 
 
 def test_dot_is_the_inner_product_of_every_pair() -> None:
@@ -66,7 +72,9 @@ def test_dot_is_the_inner_product_of_every_pair() -> None:
 
 def test_scaled_dot_divides_by_the_root_of_the_head_size() -> None:
     query, key = drawn(2, 3, 7), drawn(2, 5, 7)
-    torch.testing.assert_close(scaled_dot(query, key), dot(query, key) / math.sqrt(7), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        scaled_dot(query, key), dot(query, key) / math.sqrt(7), rtol=0, atol=1e-12
+    )
 
 
 @learned
@@ -89,7 +97,9 @@ def test_each_head_scores_with_weights_of_its_own(name: str) -> None:
         for part, weight in score.named_parameters():
             own = alone.get_parameter(part)
             own.data.copy_(weight[head].reshape(own.shape))
-        torch.testing.assert_close(together[:, head], alone(query[:, head], key[:, head]).detach(), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            together[:, head], alone(query[:, head], key[:, head]).detach(), rtol=0, atol=1e-12
+        )
         expected = by_hand(score, query[1, head, 2].tolist(), key[1, head, 3].tolist(), head)
         assert math.isclose(float(together[1, head, 2, 3]), expected, abs_tol=1e-12)
 
@@ -122,7 +132,9 @@ def test_additive_scores_by_the_row_equal_all_at_once(
     for most in (2**22, B * H * S * INNER * rows):
         monkeypatch.setattr(scores_module, "MOST_NUMBERS", most)
         scores = score(query, key)
-        results.append((scores, *torch.autograd.grad(scores, (query, key, *score.parameters()), slopes)))
+        results.append(
+            (scores, *torch.autograd.grad(scores, (query, key, *score.parameters()), slopes))
+        )
     for whole, by_rows in zip(*results, strict=True):
         torch.testing.assert_close(by_rows, whole, rtol=0, atol=1e-12)
 
@@ -148,7 +160,9 @@ print(highest_mb() - before)
 def test_additive_scores_of_long_sentences_take_little_memory() -> None:
     """All pairs of 8 × 256 tokens at once are 512 MB in float32, some of it several times for gradients."""
     # Not ru_maxrss: a new process begins with that of the one which started it.
-    measured = subprocess.run([sys.executable, "-c", MEASURE], check=True, capture_output=True, text=True)
+    measured = subprocess.run(
+        [sys.executable, "-c", MEASURE], check=True, capture_output=True, text=True
+    )
     assert float(measured.stdout) < 128
 
 
@@ -173,7 +187,9 @@ def variance(scores: Tensor) -> float:
     return float(scores.detach().var())
 
 
-def test_scaled_scores_of_independent_unit_queries_and_keys_have_variance_one_at_every_head_size() -> None:
+def test_scaled_scores_of_independent_unit_queries_and_keys_have_variance_one_at_every_head_size() -> (
+    None
+):
     generator = torch.Generator().manual_seed(3)
     for size in (4, 64):
         query = torch.randn(400, size, generator=generator)
@@ -186,7 +202,9 @@ def test_scaled_scores_of_independent_unit_queries_and_keys_have_variance_one_at
     ("query_size", "key_size", "inner"), [(16, 16, 16), (64, 64, 64), (512, 64, 128), (32, 256, 64)]
 )
 @learned
-def test_a_learned_score_starts_with_variance_one(name: str, query_size: int, key_size: int, inner: int) -> None:
+def test_a_learned_score_starts_with_variance_one(
+    name: str, query_size: int, key_size: int, inner: int
+) -> None:
     torch.manual_seed(4)
     makers = {
         "additive": lambda heads: Additive(query_size, key_size, inner, heads),
@@ -196,12 +214,20 @@ def test_a_learned_score_starts_with_variance_one(name: str, query_size: int, ke
     heads = 48  # so many that the luck of one matrix does not count
     query, key = torch.randn(heads, 30, query_size), torch.randn(heads, 30, key_size)
     # Not the variance over one head's pairs: an additive score is large or small for a query as such.
-    assert float(makers[name](heads)(query, key).detach().square().mean()) == pytest.approx(1, abs=0.2)
+    assert float(makers[name](heads)(query, key).detach().square().mean()) == pytest.approx(
+        1, abs=0.2
+    )
 
 
 def attentions(score: str, width: int, heads: int) -> list[MultiHeadAttention]:
     """As a model has them when its training begins; several, so that the luck of one does not count."""
-    sizes = {"width": width, "heads": heads, "encoder_layers": 6, "decoder_layers": 1, "feed_forward": 8}
+    sizes = {
+        "width": width,
+        "heads": heads,
+        "encoder_layers": 6,
+        "decoder_layers": 1,
+        "feed_forward": 8,
+    }
     model = Transformer(ModelConfig.model_validate(sizes | {"score": score}), 9, 9)
     return [layer.self_attention for layer in model.encoder]
 
@@ -215,7 +241,9 @@ def first_scores(attention: MultiHeadAttention, keys: int = 60) -> Tensor:
 
 
 def first_variance(score: str, width: int) -> float:
-    return statistics.mean(variance(first_scores(attention)) for attention in attentions(score, width, 4))
+    return statistics.mean(
+        variance(first_scores(attention)) for attention in attentions(score, width, 4)
+    )
 
 
 @pytest.mark.parametrize("score", [name for name in SCORES if name != "dot"])
@@ -235,7 +263,9 @@ def test_an_attention_by_itself_starts_alike_at_every_width_but_for_plain_dots()
     torch.manual_seed(9)
     for score in SCORES:
         narrow, wide = (
-            statistics.mean(variance(first_scores(MultiHeadAttention(width, 4, score=score))) for _ in range(6))
+            statistics.mean(
+                variance(first_scores(MultiHeadAttention(width, 4, score=score))) for _ in range(6)
+            )
             for width in (64, 512)
         )
         assert wide / narrow == pytest.approx(512 / 64 if score == "dot" else 1, rel=0.3), score
@@ -276,7 +306,9 @@ def test_why_the_paper_divides_by_the_root_of_d() -> None:
 
 def test_sensitivity_is_the_largest_gradient_of_a_weight_by_its_own_score() -> None:
     scores = drawn(1, 5).requires_grad_()
-    slopes = [float(torch.autograd.grad(scores.softmax(-1)[0, s], scores)[0][0, s]) for s in range(5)]
+    slopes = [
+        float(torch.autograd.grad(scores.softmax(-1)[0, s], scores)[0][0, s]) for s in range(5)
+    ]
     assert sensitivity(scores) == pytest.approx(max(slopes))
 
 

@@ -37,20 +37,48 @@ def ones(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
         (QUERY, (K,), VALUE, "key has shape (4,); it must be (..., length, size)"),
         (QUERY, KEY, (), "value has shape (); it must be (..., length, size)"),
         (QUERY, KEY, (B, H, S - 1, KV), "key has 7 positions and value 6; they must be equal"),
-        ((3, H, T, K), KEY, VALUE, "query, key and value are for (3, 3), (2, 3) and (2, 3) sentences and heads"),
-        (QUERY, (B, 2, S, K), VALUE, "query, key and value are for (2, 3), (2, 2) and (2, 3) sentences and heads"),
-        (QUERY, KEY, (4, S, KV), "query, key and value are for (2, 3), (2, 3) and (4,) sentences and heads"),
+        (
+            (3, H, T, K),
+            KEY,
+            VALUE,
+            "query, key and value are for (3, 3), (2, 3) and (2, 3) sentences and heads",
+        ),
+        (
+            QUERY,
+            (B, 2, S, K),
+            VALUE,
+            "query, key and value are for (2, 3), (2, 2) and (2, 3) sentences and heads",
+        ),
+        (
+            QUERY,
+            KEY,
+            (4, S, KV),
+            "query, key and value are for (2, 3), (2, 3) and (4,) sentences and heads",
+        ),
         ((B, H, T, 3), KEY, VALUE, "query has size 3 and key 4; their product needs equal ones"),
     ],
 )
-def test_queries_keys_and_values_unlike(query: Any, key: Any, value: Any, line: str, need_weights: bool) -> None:
+def test_queries_keys_and_values_unlike(
+    query: Any, key: Any, value: Any, line: str, need_weights: bool
+) -> None:
     refused(line, attend, *ones(query, key, value), need_weights=need_weights)
 
 
 @paths
 @pytest.mark.parametrize(
     "shape",
-    [(S + 1,), (T,), (T, S - 1), (S, T), (2, S), (T, 2), (B, T, S), (B, 2, T, S), (3, H, T, S), (1, B, H, T, S)],
+    [
+        (S + 1,),
+        (T,),
+        (T, S - 1),
+        (S, T),
+        (2, S),
+        (T, 2),
+        (B, T, S),
+        (B, 2, T, S),
+        (3, H, T, S),
+        (1, B, H, T, S),
+    ],
     ids=str,
 )
 def test_a_mask_or_bias_that_does_not_fit(shape: tuple[int, ...], need_weights: bool) -> None:
@@ -90,9 +118,13 @@ def test_a_dropout_outside_its_range(share: float, need_weights: bool) -> None:
     ],
     ids=str,
 )
-def test_what_broadcasts_is_let_through(query: Any, key: Any, value: Any, need_weights: bool) -> None:
+def test_what_broadcasts_is_let_through(
+    query: Any, key: Any, value: Any, need_weights: bool
+) -> None:
     given = ones(query, key, value)
-    output, weights = attend(*given, torch.ones(query[-2], key[-2]).bool(), need_weights=need_weights)
+    output, weights = attend(
+        *given, torch.ones(query[-2], key[-2]).bool(), need_weights=need_weights
+    )
     lead = torch.broadcast_shapes(query[:-2], key[:-2], value[:-2])
     assert output.shape == (*lead, query[-2], KV)
     assert not need_weights or (weights is not None and weights.shape[-2:] == (query[-2], key[-2]))
@@ -102,21 +134,32 @@ def test_the_checks_themselves_let_through_what_fits() -> None:
     check_attention(*ones(QUERY, KEY, VALUE), torch.ones(B, 1, 1, S).bool(), torch.ones(H, T, S))
     check_product(*ones(QUERY, KEY))
     check_sequence("query", torch.ones(B, T, WIDTH), WIDTH)
-    assert (head_size(WIDTH, HEADS, None, None, None), head_size(WIDTH, HEADS, 9, None, None)) == (4, 3)
+    assert (head_size(WIDTH, HEADS, None, None, None), head_size(WIDTH, HEADS, 9, None, None)) == (
+        4,
+        3,
+    )
 
 
 @pytest.mark.parametrize("score", [dot, scaled_dot])
 def test_a_product_of_different_sizes(score: Score) -> None:
-    refused("query has size 4 and key 6; their product needs equal ones", score, *ones((T, K), (S, KV)))
+    refused(
+        "query has size 4 and key 6; their product needs equal ones", score, *ones((T, K), (S, KV))
+    )
 
 
 @pytest.mark.parametrize("heads", [None, H])
 def test_a_score_made_for_other_sizes(heads: int | None) -> None:
     lead = () if heads is None else (B, H)
     for score in (Additive(K, KV, 9, heads), Projected(K, KV, 9, heads), Bilinear(K, KV, heads)):
-        refused("query has size 5; this score was made for 4", score, *ones((*lead, T, 5), (*lead, S, KV)))
+        refused(
+            "query has size 5; this score was made for 4",
+            score,
+            *ones((*lead, T, 5), (*lead, S, KV)),
+        )
     for score in (Additive(K, KV, 9, heads), Projected(K, KV, 9, heads)):
-        refused("key has size 5; this score was made for 6", score, *ones((*lead, T, K), (*lead, S, 5)))
+        refused(
+            "key has size 5; this score was made for 6", score, *ones((*lead, T, K), (*lead, S, 5))
+        )
     line = "query has size 6 and key 5; their product needs equal ones"
     refused(line, Bilinear(K, KV, heads), *ones((*lead, T, K), (*lead, S, 5)))
 
@@ -145,12 +188,42 @@ def test_an_attention_that_cannot_be_made(keys: dict[str, Any], line: str) -> No
 @pytest.mark.parametrize(
     ("query", "key", "value", "line"),
     [
-        ((T, WIDTH), (B, S, 9), (B, S, 8), "query has shape (5, 12); it must be (batch, length, 12)"),
-        ((B, T, 9), (B, S, 9), (B, S, 8), "query has shape (2, 5, 9); it must be (batch, length, 12)"),
-        ((B, T, WIDTH), (B, S, WIDTH), (B, S, 8), "key has shape (2, 7, 12); it must be (batch, length, 9)"),
-        ((B, T, WIDTH), (1, B, S, 9), (B, S, 8), "key has shape (1, 2, 7, 9); it must be (batch, length, 9)"),
-        ((B, T, WIDTH), (B, S, 9), (B, S, 9), "value has shape (2, 7, 9); it must be (batch, length, 8)"),
-        ((B, T, WIDTH), (B, S, 9), (B, S - 1, 8), "key has 7 positions and value 6; they must be equal"),
+        (
+            (T, WIDTH),
+            (B, S, 9),
+            (B, S, 8),
+            "query has shape (5, 12); it must be (batch, length, 12)",
+        ),
+        (
+            (B, T, 9),
+            (B, S, 9),
+            (B, S, 8),
+            "query has shape (2, 5, 9); it must be (batch, length, 12)",
+        ),
+        (
+            (B, T, WIDTH),
+            (B, S, WIDTH),
+            (B, S, 8),
+            "key has shape (2, 7, 12); it must be (batch, length, 9)",
+        ),
+        (
+            (B, T, WIDTH),
+            (1, B, S, 9),
+            (B, S, 8),
+            "key has shape (1, 2, 7, 9); it must be (batch, length, 9)",
+        ),
+        (
+            (B, T, WIDTH),
+            (B, S, 9),
+            (B, S, 9),
+            "value has shape (2, 7, 9); it must be (batch, length, 8)",
+        ),
+        (
+            (B, T, WIDTH),
+            (B, S, 9),
+            (B, S - 1, 8),
+            "key has 7 positions and value 6; they must be equal",
+        ),
         (
             (3, T, WIDTH),
             (B, S, 9),
@@ -159,14 +232,20 @@ def test_an_attention_that_cannot_be_made(keys: dict[str, Any], line: str) -> No
         ),
     ],
 )
-def test_what_heads_cannot_take(query: Any, key: Any, value: Any, line: str, need_weights: bool) -> None:
+def test_what_heads_cannot_take(
+    query: Any, key: Any, value: Any, line: str, need_weights: bool
+) -> None:
     layer = MultiHeadAttention(WIDTH, HEADS, key_width=9, value_width=8)
     refused(line, layer, *ones(query, key, value), need_weights=need_weights)
 
 
 @paths
 def test_a_mask_that_heads_cannot_take(need_weights: bool) -> None:
-    layer, query, memory = MultiHeadAttention(WIDTH, HEADS), torch.ones(B, T, WIDTH), torch.ones(B, S, WIDTH)
+    layer, query, memory = (
+        MultiHeadAttention(WIDTH, HEADS),
+        torch.ones(B, T, WIDTH),
+        torch.ones(B, S, WIDTH),
+    )
     mask = torch.ones(B, T, S).bool()  # of the batch, but without an axis for the heads
     line = "mask has shape (2, 5, 7); it must broadcast to (..., T, S) = (2, 3, 5, 7)"
     refused(line, layer, query, memory, memory, mask, need_weights=need_weights)
@@ -178,20 +257,29 @@ def test_a_mask_that_heads_cannot_take(need_weights: bool) -> None:
 def test_layers_name_what_does_not_fit() -> None:
     encoder = EncoderLayer(MultiHeadAttention(WIDTH, HEADS), FeedForward(WIDTH, 10), norm="post")
     refused("x has shape (2, 5, 9); it must be (batch, length, 12)", encoder, torch.ones(B, T, 9))
-    decoder = DecoderLayer(*(MultiHeadAttention(WIDTH, HEADS) for _ in range(2)), FeedForward(WIDTH, 10))
+    decoder = DecoderLayer(
+        *(MultiHeadAttention(WIDTH, HEADS) for _ in range(2)), FeedForward(WIDTH, 10)
+    )
     x, memory = torch.ones(B, T, WIDTH), torch.ones(B, S, WIDTH)
     pairs = decoder.cross_attention.keys_values(memory, memory)
     line = "mask has shape (7, 7); it must broadcast to (..., T, S) = (2, 3, 5, {})"
     refused(line.format(5), decoder, x, pairs, mask=torch.ones(S, S).bool())
     refused(line.format(7), decoder, x, pairs, memory_mask=torch.ones(S, S).bool())
     other = MultiHeadAttention(WIDTH, 2).keys_values(memory, memory)
-    refused("query, key and value are for (2, 3), (2, 2) and (2, 2) sentences and heads", decoder, x, other)
+    refused(
+        "query, key and value are for (2, 3), (2, 2) and (2, 2) sentences and heads",
+        decoder,
+        x,
+        other,
+    )
     other = MultiHeadAttention(WIDTH, HEADS, inner=9).keys_values(memory, memory)
     refused("query has size 4 and key 3; their product needs equal ones", decoder, x, other)
 
 
 def test_a_layer_of_two_widths() -> None:
-    line = "the attentions and the feed-forward have widths (12, 9); in one layer they must be equal"
+    line = (
+        "the attentions and the feed-forward have widths (12, 9); in one layer they must be equal"
+    )
     refused(line, EncoderLayer, MultiHeadAttention(WIDTH, HEADS), FeedForward(9, 10))
     attentions = MultiHeadAttention(WIDTH, HEADS), MultiHeadAttention(9, HEADS)
     line = "the attentions and the feed-forward have widths (12, 9, 12); in one layer they must be equal"
@@ -205,14 +293,24 @@ def test_types_that_do_not_meet(need_weights: bool) -> None:
     refused(line, attend, query.double(), key, value, need_weights=need_weights)
     for dtype in (torch.bool, torch.int64, torch.float64):
         line = f"bias has dtype {dtype}; it must be the query's torch.float32"
-        refused(line, attend, query, key, value, bias=torch.ones(T, S, dtype=dtype), need_weights=need_weights)
+        refused(
+            line,
+            attend,
+            query,
+            key,
+            value,
+            bias=torch.ones(T, S, dtype=dtype),
+            need_weights=need_weights,
+        )
 
 
 @paths
 def test_a_mask_for_more_sentences_than_there_are(need_weights: bool) -> None:
     query, key, value = ones((1, H, T, K), (1, H, S, K), (1, H, S, KV))
     line = "mask has shape (5, 1, 5, 7); it must broadcast to (..., T, S) = (1, 3, 5, 7)"
-    refused(line, attend, query, key, value, torch.ones(5, 1, T, S).bool(), need_weights=need_weights)
+    refused(
+        line, attend, query, key, value, torch.ones(5, 1, T, S).bool(), need_weights=need_weights
+    )
 
 
 def test_a_nan_in_the_bias_is_seen_on_both_paths() -> None:

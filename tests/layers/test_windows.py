@@ -15,11 +15,14 @@ B, H, K, KV = 2, 3, 4, 5  # mutually different, so that swapped axes fail
 paths = pytest.mark.parametrize("need_weights", [True, False], ids=["open", "fused"])
 
 
-def inputs(length: int, lead: tuple[int, ...] = (B, H), seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def inputs(
+    length: int, lead: tuple[int, ...] = (B, H), seed: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shapes = ((length, K), (length, K), (length, KV))
     query, key, value = (
-        torch.randn(*lead, *shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes
+        torch.randn(*lead, *shape, dtype=torch.float64, generator=generator).requires_grad_()
+        for shape in shapes
     )
     return query, key, value
 
@@ -50,7 +53,9 @@ def spread(weights: Tensor, reach: int) -> Tensor:
 @paths
 @settings(max_examples=25)
 @given(
-    length=st.one_of(st.integers(1, 9), st.integers(BLOCK - 1, BLOCK + 1), st.integers(1, 3 * BLOCK)),
+    length=st.one_of(
+        st.integers(1, 9), st.integers(BLOCK - 1, BLOCK + 1), st.integers(1, 3 * BLOCK)
+    ),
     reach=st.one_of(st.integers(0, 4), st.integers(0, 2 * BLOCK)),
     lead=st.sampled_from([(), (B,), (B, H)]),
 )
@@ -71,7 +76,9 @@ def test_equals_the_whole_under_a_window_mask(
 
 @paths
 @pytest.mark.parametrize("length", [7, BLOCK + 8])
-def test_padding_is_not_looked_at_and_a_window_of_padding_gives_zeros(length: int, need_weights: bool) -> None:
+def test_padding_is_not_looked_at_and_a_window_of_padding_gives_zeros(
+    length: int, need_weights: bool
+) -> None:
     ids = torch.ones(B, length, dtype=torch.long)
     ids[0, 3:] = 0
     mask = padding_mask(ids, pad=0)
@@ -123,14 +130,19 @@ def test_what_is_computed_grows_with_the_length_and_not_with_its_square() -> Non
 
     for length in (512, 1024):
         attend_window(*inputs(length, lead=()), 40, score=counting)
-    assert counted == [13 * 40 * 120, 26 * 40 * 120]  # blocks × positions of each × what they may look at
+    assert counted == [
+        13 * 40 * 120,
+        26 * 40 * 120,
+    ]  # blocks × positions of each × what they may look at
 
 
 def test_what_does_not_fit_is_one_line() -> None:
     query, key, value = inputs(7)
     with pytest.raises(ValueError, match=r"^reach \(-1\) must be at least 0$"):
         attend_window(query, key, value, -1)
-    with pytest.raises(ValueError, match=r"^query has 5 positions and key 7; a window slides over one sequence$"):
+    with pytest.raises(
+        ValueError, match=r"^query has 5 positions and key 7; a window slides over one sequence$"
+    ):
         attend_window(query[..., :5, :], key, value, 1)
     with pytest.raises(ValueError, match=r"^key has 7 positions and value 5; they must be equal$"):
         attend_window(query, key, value[..., :5, :], 1)

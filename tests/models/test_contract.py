@@ -11,23 +11,27 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2see import convert
 from seq2see.batches import Batch, IdPair, collate
 from seq2see.bench.train import bench_train
-from seq2see.config import ModelConfig, Recipe, TrainConfig
-from seq2see.decode import beam_search, greedy
+from seq2see.ct2 import convert
+from seq2see.decoding.hypotheses import Search
+from seq2see.decoding.search import beam_search, greedy
 from seq2see.errors import InputError
-from seq2see.hypotheses import Search
 from seq2see.layers.trace import Trace
 from seq2see.models.build import KINDS
+from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
 from seq2see.see import figures
+from seq2see.tasks.translate import load
 from seq2see.text import captions
 from seq2see.text.vocab import END, PAD
-from seq2see.training.gradients import Gradients
-from seq2see.translator import load
+from seq2see.training.update import Gradients
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET = 12, 3, 2, 17, 19
-PAIRS: list[IdPair] = [([4, 9, 16, 5, 5], [7, 18, 4]), ([8, 3], [11, 12, 13, 14, 4, 6, 7]), ([6, 7, 8, 4], [5])]
+PAIRS: list[IdPair] = [
+    ([4, 9, 16, 5, 5], [7, 18, 4]),
+    ([8, 3], [11, 12, 13, 14, 4, 6, 7]),
+    ([6, 7, 8, 4], [5]),
+]
 EXACT = {torch.float32: 1e-5, torch.float64: 1e-9}
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -39,7 +43,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "gru-last-state": {"kind": "gru", "attend": False},
     "lstm-additive": {"kind": "lstm", "score": "additive"},
     "conv": {"kind": "conv"},
-    "conv-wide": {"kind": "conv", "kernel": 4, "positions": "learned", "max_positions": 40, "score": "bilinear"},
+    "conv-wide": {
+        "kind": "conv",
+        "kernel": 4,
+        "positions": "learned",
+        "max_positions": 40,
+        "score": "bilinear",
+    },
     "conv-narrow": {"kind": "conv", "kernel": 1},
 }
 every = pytest.mark.parametrize("name", MODELS)
@@ -115,17 +125,24 @@ def test_every_source_token_matters_and_so_does_its_place(name: str) -> None:
     for s in range(batch.source.shape[1]):
         changed = batch.source.clone()
         changed[:, s] = 10
-        assert (model(Batch(changed, batch.target_in, batch.target_out, [0])) - before).abs().max() > 1e-6
+        assert (
+            model(Batch(changed, batch.target_in, batch.target_out, [0])) - before
+        ).abs().max() > 1e-6
     swapped = Batch(batch.source[:, [1, 0, 2, 3, 4, 5]], batch.target_in, batch.target_out, [0])
     assert (model(swapped) - before).abs().max() > 1e-4
 
 
 @types
 @every
-def test_other_companions_of_the_same_shape_leave_the_same_bits(name: str, dtype: torch.dtype) -> None:
+def test_other_companions_of_the_same_shape_leave_the_same_bits(
+    name: str, dtype: torch.dtype
+) -> None:
     model = model_of(name, dtype)
     others = [([9] * len(source), [10] * len(target)) for source, target in PAIRS]
-    longer = ([*PAIRS[2][0], 4], [*PAIRS[2][1], 5, 5])  # the same shape of the batch, with less padding in it
+    longer = (
+        [*PAIRS[2][0], 4],
+        [*PAIRS[2][1], 5, 5],
+    )  # the same shape of the batch, with less padding in it
     here, there = collate(PAIRS, [0, 1, 2]), collate([PAIRS[0], others[1], longer], [0, 1, 2])
     left, right = model(here), model(there)
     assert here.source.shape == there.source.shape and here.target_in.shape == there.target_in.shape
@@ -152,14 +169,20 @@ def test_other_shapes_change_next_to_nothing(name: str, dtype: torch.dtype) -> N
     together = model(batch_of())
     for line, (_, target) in enumerate(PAIRS):
         alone = model(batch_of(line))[0]
-        close(together[line, : len(target) + 1], alone, {torch.float32: 1e-4, torch.float64: 1e-9}[dtype])
+        close(
+            together[line, : len(target) + 1],
+            alone,
+            {torch.float32: 1e-4, torch.float64: 1e-9}[dtype],
+        )
 
 
 @every
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_gradients_reach_every_parameter_but_not_the_padding(name: str, tie: str) -> None:
     model, batch = model_of(name, tie=tie), batch_of()
-    functional.cross_entropy(model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    functional.cross_entropy(
+        model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    ).backward()
     for parameter_name, parameter in model.named_parameters():
         assert parameter.grad is not None, parameter_name
         assert float(parameter.grad.abs().max()) > 1e-8, parameter_name
@@ -194,7 +217,13 @@ def test_hypotheses_of_one_sentence_share_its_memory(name: str) -> None:
     state = fresh.select(twice)
     assert state.memory is fresh.memory  # no copy of what all have in common
     _, state = model.step(state, begin[twice])
-    for rows, sentences in (([1, 0, 3, 3, 5, 4], 3), ([0, 1, 5, 5], 2), ([0, 1, 5], 3), ([4, 0], 2), ([2, 3, 2], 1)):
+    for rows, sentences in (
+        ([1, 0, 3, 3, 5, 4], 3),
+        ([0, 1, 5, 5], 2),
+        ([0, 1, 5], 3),
+        ([4, 0], 2),
+        ([2, 3, 2], 1),
+    ):
         pick = torch.tensor(rows)
         chosen = state.select(pick)
         assert len(chosen.memory.mask) == len(chosen.memory.keys) == sentences
@@ -215,7 +244,9 @@ def test_greedy_and_beam_search_find_the_same_alone_and_together(name: str, beam
         assert [each.ids for each in alone] == [each.ids for each in together[line]]
         pairs = [(source, each.ids) for each in alone]
         batch = collate(pairs, range(len(pairs)))
-        log_p = -functional.cross_entropy(model(batch).mT, batch.target_out, ignore_index=PAD, reduction="none")
+        log_p = -functional.cross_entropy(
+            model(batch).mT, batch.target_out, ignore_index=PAD, reduction="none"
+        )
         ended = [len(each.ids) + 1 for each in alone]
         close(
             torch.stack([row[:end].sum() for row, end in zip(log_p, ended, strict=True)]),
@@ -229,7 +260,9 @@ def test_greedy_and_beam_search_find_the_same_alone_and_together(name: str, beam
     ("tie", "source_is_target", "output_is_target"),
     [("all", True, True), ("target", False, True), ("none", False, False)],
 )
-def test_ties_share_parameters(name: str, tie: str, source_is_target: bool, output_is_target: bool) -> None:
+def test_ties_share_parameters(
+    name: str, tie: str, source_is_target: bool, output_is_target: bool
+) -> None:
     model = model_of(name, tie=tie)
     target = model.target_embedding.weight
     assert (model.source_embedding.weight is target) == source_is_target
@@ -239,7 +272,9 @@ def test_ties_share_parameters(name: str, tie: str, source_is_target: bool, outp
 @each_kind
 def test_tie_all_needs_one_vocabulary(name: str) -> None:
     how = config(name)
-    with pytest.raises(ValueError, match=r"^tie 'all' needs one vocabulary, not 17 and 19 entries$"):
+    with pytest.raises(
+        ValueError, match=r"^tie 'all' needs one vocabulary, not 17 and 19 entries$"
+    ):
         KINDS[how.kind](how, SOURCE, TARGET, "all")
 
 
@@ -282,7 +317,9 @@ def test_several_workers_give_the_gradient_of_one(name: str, workers: int) -> No
 
     def filled(network: nn.Module, workers: int, key: str = "0") -> tuple[float, list[Tensor]]:
         update = Gradients(network, train, workers).fill(PAIRS, [[0, 1], [2]], key)
-        return update.loss, [weight.grad.clone() for weight in network.parameters() if weight.grad is not None]
+        return update.loss, [
+            weight.grad.clone() for weight in network.parameters() if weight.grad is not None
+        ]
 
     (one, alone), (several, together) = filled(model, 1), filled(model, workers)
     assert several == pytest.approx(one, rel=1e-9)
@@ -299,7 +336,10 @@ def test_a_few_captions_are_learned_by_heart(name: str) -> None:
     some = captions.generate("train", 8)
     known: dict[str, int] = {}
     encoded = [
-        tuple([known.setdefault(word, len(known) + 4) for word in captions.words(text)] for text in pair)
+        tuple(
+            [known.setdefault(word, len(known) + 4) for word in captions.words(text)]
+            for text in pair
+        )
         for pair in ((caption.source, caption.target) for caption in some)
     ]
     torch.manual_seed(1)
@@ -308,7 +348,9 @@ def test_a_few_captions_are_learned_by_heart(name: str) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     batch = collate(encoded, range(len(encoded)))  # type: ignore[arg-type]
     for _ in range(60):
-        loss = functional.cross_entropy(model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD)
+        loss = functional.cross_entropy(
+            model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -318,13 +360,19 @@ def test_a_few_captions_are_learned_by_heart(name: str) -> None:
 
 def small(toy: Any, name: str, *more: str) -> Recipe:
     """The toy recipe for another kind; what only the Transformer knows is left out of it."""
-    text = "\n".join(line for line in toy.path.read_text(encoding="utf-8").splitlines() if "heads" not in line)
+    text = "\n".join(
+        line for line in toy.path.read_text(encoding="utf-8").splitlines() if "heads" not in line
+    )
     toy.path.write_text(text + "\n", encoding="utf-8")
-    return toy.recipe(*(f"model.{key}={str(value).lower()}" for key, value in MODELS[name].items()), *more)
+    return toy.recipe(
+        *(f"model.{key}={str(value).lower()}" for key, value in MODELS[name].items()), *more
+    )
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru-last-state", "conv"])
-def test_a_run_trains_translates_scores_explains_and_draws(toy: Any, tmp_path: Path, name: str) -> None:
+def test_a_run_trains_translates_scores_explains_and_draws(
+    toy: Any, tmp_path: Path, name: str
+) -> None:
     recipe = small(toy, name, "train.steps=20")
     overrides = [f"model.{key}={str(value).lower()}" for key, value in MODELS[name].items()]
     translator = toy.train(tmp_path / "run", *overrides, "train.steps=20")
@@ -341,7 +389,9 @@ def test_a_run_trains_translates_scores_explains_and_draws(toy: Any, tmp_path: P
     else:
         with pytest.raises(InputError, match=r"^this model has no attention to draw$"):
             figures.attention(explanation)
-    with pytest.raises(InputError, match=r"^model.kind = '\w+' cannot be exported to CTranslate2; only transformer"):
+    with pytest.raises(
+        InputError, match=r"^model.kind = '\w+' cannot be exported to CTranslate2; only transformer"
+    ):
         convert.refuse(again.recipe, again.tokenizers)
 
 

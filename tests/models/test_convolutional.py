@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2see.batches import Batch, IdPair, collate
-from seq2see.config import ModelConfig
 from seq2see.layers.positions import sinusoidal
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.convolutional import Convolutional, GatedConvolution
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import BEGIN, END, PAD
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET = 8, 2, 3, 11, 13
@@ -23,7 +23,11 @@ kernels = pytest.mark.parametrize("kernel", [1, 2, 3, 5])
 def model_of(**keys: Any) -> Convolutional:
     torch.manual_seed(3)
     sizes = {"width": WIDTH, "encoder_layers": ENCODER, "decoder_layers": DECODER, "dropout": 0.0}
-    model = Convolutional(ModelConfig.model_validate({"kind": "conv"} | sizes | keys), SOURCE, TARGET).double().eval()
+    model = (
+        Convolutional(ModelConfig.model_validate({"kind": "conv"} | sizes | keys), SOURCE, TARGET)
+        .double()
+        .eval()
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
@@ -32,9 +36,13 @@ def model_of(**keys: Any) -> Convolutional:
 
 def torchs(layer: GatedConvolution, x: Tensor, left: int, right: int) -> Tensor:
     """PyTorch's own convolution and gate with our weights, for one sentence x (T, D)."""
-    weight = layer.window.weight.unflatten(1, (layer.kernel, WIDTH)).transpose(1, 2)  # (2 × D, D, kernel)
+    weight = layer.window.weight.unflatten(1, (layer.kernel, WIDTH)).transpose(
+        1, 2
+    )  # (2 × D, D, kernel)
     padded = functional.pad(x.T[None], (left, right))
-    return functional.glu(functional.conv1d(padded, weight, layer.window.bias), dim=1)[0].T  # (T, D)
+    return functional.glu(functional.conv1d(padded, weight, layer.window.bias), dim=1)[
+        0
+    ].T  # (T, D)
 
 
 def by_hand(model: Convolutional, kernel: int, source: list[int], target: list[int]) -> Tensor:
@@ -72,7 +80,9 @@ def test_a_step_keeps_the_last_inputs_alone(kernel: int, dtype: torch.dtype) -> 
     for t in range(batch.target_in.shape[1]):
         logits, state = model.step(state, batch.target_in[:, t : t + 1])
         torch.testing.assert_close(logits[:, 0], expected[:, t], rtol=0, atol=1e-5)
-        assert [each.shape for each in state.past] == [(3, kernel - 1, WIDTH)] * DECODER and state.seen == t + 1
+        assert [each.shape for each in state.past] == [
+            (3, kernel - 1, WIDTH)
+        ] * DECODER and state.seen == t + 1
 
 
 @kernels
@@ -98,7 +108,9 @@ def test_every_score_and_kind_of_position_serves_and_is_learned(score: str, posi
     for t in range(batch.target_in.shape[1]):
         logits, state = model.step(state, batch.target_in[:, t : t + 1])
         torch.testing.assert_close(logits[:, 0], expected[:, t], rtol=0, atol=1e-9)
-    functional.cross_entropy(expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    functional.cross_entropy(
+        expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    ).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and float(parameter.grad.abs().max()) > 1e-9, name
 

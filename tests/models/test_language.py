@@ -8,18 +8,22 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2see.batches import Batch, IdPair, collate, collate_answers
-from seq2see.config import ModelConfig, TrainConfig
-from seq2see.decode import beam_search, greedy
-from seq2see.hypotheses import Search
+from seq2see.decoding.hypotheses import Search
+from seq2see.decoding.search import beam_search, greedy
 from seq2see.layers.masks import combine, padding_mask, prefix_mask
 from seq2see.layers.trace import Trace
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
+from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.vocab import END, MASK, PAD
-from seq2see.training.gradients import Gradients
 from seq2see.training.packed import answers as packed_answers
+from seq2see.training.update import Gradients
 
 WIDTH, LAYERS, SOURCE, TARGET, LABELS = 12, 3, 17, 19, 6
-PAIRS: list[IdPair] = [([4, 9, 16, 5, 5], [7, 18, 4]), ([8, 3], [11, 12, 13, 14, 4, 6, 7]), ([6, 7, 8, 4], [5])]
+PAIRS: list[IdPair] = [
+    ([4, 9, 16, 5, 5], [7, 18, 4]),
+    ([8, 3], [11, 12, 13, 14, 4, 6, 7]),
+    ([6, 7, 8, 4], [5]),
+]
 HIDDEN: list[IdPair] = [
     ([4, MASK, 16, 5, 5], [PAD, 9, PAD, 7, PAD, PAD]),
     ([8, 3], [8, PAD, PAD]),
@@ -39,7 +43,13 @@ absolute = pytest.mark.parametrize("name", [name for name in SETTINGS if name !=
 
 
 def config(**keys: Any) -> ModelConfig:
-    sizes = {"width": WIDTH, "heads": 2, "encoder_layers": LAYERS, "feed_forward": 20, "dropout": 0.0}
+    sizes = {
+        "width": WIDTH,
+        "heads": 2,
+        "encoder_layers": LAYERS,
+        "feed_forward": 20,
+        "dropout": 0.0,
+    }
     return ModelConfig.model_validate(sizes | keys)
 
 
@@ -126,7 +136,9 @@ def test_a_language_model_does_not_read_the_source() -> None:
 
 @settings
 @pytest.mark.parametrize("make", [masked, classifier])
-def test_garbage_in_the_padding_does_not_matter_and_neither_do_companions(name: str, make: Any) -> None:
+def test_garbage_in_the_padding_does_not_matter_and_neither_do_companions(
+    name: str, make: Any
+) -> None:
     model, pairs = make(**SETTINGS[name]), HIDDEN if make is masked else LABELLED
     batch = collate_answers(pairs, range(3))
     real = batch.target_out != PAD
@@ -161,12 +173,16 @@ def recomputed(model: PrefixModel, source: list[int], target: Tensor) -> Tensor:
     ids = torch.tensor([source])
     x = torch.cat(
         [
-            model.embed(model.source_embedding, ids) + model.segment_embedding.weight[0] * WIDTH**0.5,
-            model.embed(model.target_embedding, target[None]) + model.segment_embedding.weight[1] * WIDTH**0.5,
+            model.embed(model.source_embedding, ids)
+            + model.segment_embedding.weight[0] * WIDTH**0.5,
+            model.embed(model.target_embedding, target[None])
+            + model.segment_embedding.weight[1] * WIDTH**0.5,
         ],
         dim=1,
     )
-    mask = combine(prefix_mask(len(source), x.shape[1]), padding_mask(torch.cat([ids, target[None]], 1), -1))
+    mask = combine(
+        prefix_mask(len(source), x.shape[1]), padding_mask(torch.cat([ids, target[None]], 1), -1)
+    )
     for layer in model.encoder:
         x = layer(x, mask)
     return model.output(model.encoder_norm(x))[0, len(source) :]  # type: ignore[no-any-return]
@@ -197,7 +213,10 @@ def test_a_prefix_model_never_sees_the_future_and_always_the_source() -> None:
     for s in range(batch.source.shape[1]):
         source = batch.source.clone()
         source[:, s] = 10
-        assert ((model(Batch(source, batch.target_in, batch.target_out, [0])) - before).abs().amax(-1) > 1e-7).all()
+        assert (
+            (model(Batch(source, batch.target_in, batch.target_out, [0])) - before).abs().amax(-1)
+            > 1e-7
+        ).all()
 
 
 @absolute
@@ -261,7 +280,9 @@ def test_ties_share_parameters_and_need_one_vocabulary() -> None:
         model = prefix(tie)
         assert (model.source_embedding is model.target_embedding) == same
         assert (model.output.weight is model.target_embedding.weight) == tied
-    with pytest.raises(ValueError, match=r"^tie 'all' needs one vocabulary, not 17 and 19 entries$"):
+    with pytest.raises(
+        ValueError, match=r"^tie 'all' needs one vocabulary, not 17 and 19 entries$"
+    ):
         PrefixModel(config(kind="prefix"), SOURCE, TARGET, "all")
 
 
@@ -277,7 +298,9 @@ def test_gradients_reach_every_parameter_and_are_those_of_the_plain_loss(make: A
     found = packed_answers(model, batch)
     logits, targets = found.logits, found.targets
     close(logits, model(batch)[batch.target_out != PAD])
-    expected = functional.cross_entropy(model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD)
+    expected = functional.cross_entropy(
+        model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    )
     slopes = torch.autograd.grad(expected, list(model.parameters()))
     train = TrainConfig(steps=1, label_smoothing=0.0)
     update = Gradients(model, train, 2, way).fill(pairs, [[0, 1], [2]], "0")
@@ -285,5 +308,7 @@ def test_gradients_reach_every_parameter_and_are_those_of_the_plain_loss(make: A
     assert update.loss / update.tokens == pytest.approx(float(expected.detach()), rel=1e-9)
     for (name, weight), slope in zip(model.named_parameters(), slopes, strict=True):
         assert weight.grad is not None, name
-        assert float(slope.abs().max()) > 1e-9 or name.endswith("key.bias"), name  # softmax takes no notice of that
+        assert float(slope.abs().max()) > 1e-9 or name.endswith("key.bias"), (
+            name
+        )  # softmax takes no notice of that
         close(weight.grad, slope)

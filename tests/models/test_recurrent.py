@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2see.batches import IdPair, collate
-from seq2see.config import ModelConfig
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.recurrent import Recurrent
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import BEGIN, END, PAD
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET = 6, 2, 3, 11, 13
@@ -23,7 +23,11 @@ kinds = pytest.mark.parametrize("kind", CELLS)
 def model_of(kind: str, **keys: Any) -> Recurrent:
     torch.manual_seed(3)
     sizes = {"width": WIDTH, "encoder_layers": ENCODER, "decoder_layers": DECODER, "dropout": 0.0}
-    model = Recurrent(ModelConfig.model_validate({"kind": kind} | sizes | keys), SOURCE, TARGET).double().eval()
+    model = (
+        Recurrent(ModelConfig.model_validate({"kind": kind} | sizes | keys), SOURCE, TARGET)
+        .double()
+        .eval()
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
@@ -36,9 +40,13 @@ class ByHand:
     def __init__(self, model: Recurrent, kind: str, attend: bool) -> None:
         self.model, self.kind, self.attend = model, kind, attend
 
-    def read(self, layer: Any, inputs: list[Tensor], hidden: tuple[Tensor, ...] | None = None) -> list[Tensor]:
+    def read(
+        self, layer: Any, inputs: list[Tensor], hidden: tuple[Tensor, ...] | None = None
+    ) -> list[Tensor]:
         cell = CELLS[self.kind](layer.input_size, layer.hidden_size).double()
-        cell.load_state_dict({name.removesuffix("_l0"): weight for name, weight in layer.state_dict().items()})
+        cell.load_state_dict(
+            {name.removesuffix("_l0"): weight for name, weight in layer.state_dict().items()}
+        )
         outputs = []
         for x in inputs:
             before = hidden if hidden is None or self.kind == "lstm" else hidden[0]
@@ -58,7 +66,9 @@ class ByHand:
         y = [model.target_embedding.weight[id] * WIDTH**0.5 for id in target]
         y = y if self.attend else [torch.cat([word, last]) for word in y]
         for layer in model.decoder:
-            y = self.read(layer, y, tuple(next(begun) for _ in range(2 if self.kind == "lstm" else 1)))
+            y = self.read(
+                layer, y, tuple(next(begun) for _ in range(2 if self.kind == "lstm" else 1))
+            )
         h = torch.stack(y)
         context = (h @ memory.T / WIDTH**0.5).softmax(-1) @ memory
         return model.output(model.readout(torch.cat([context, h], -1)).tanh())  # type: ignore[no-any-return]
@@ -94,7 +104,9 @@ def test_every_score_serves_and_is_learned(kind: str, score: str) -> None:
     for t in range(batch.target_in.shape[1]):
         logits, state = model.step(state, batch.target_in[:, t : t + 1])
         torch.testing.assert_close(logits[:, 0], expected[:, t], rtol=0, atol=1e-9)
-    functional.cross_entropy(expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    functional.cross_entropy(
+        expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    ).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and float(parameter.grad.abs().max()) > 1e-9, name
 

@@ -13,19 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from seq2see import cli, convert, run, tasks
 from seq2see.batches import Batch, IdPair, collate, collate_answers
-from seq2see.config import ModelConfig, ReduceConfig, TrainConfig
-from seq2see.decode import beam_search, greedy
+from seq2see.cli import main as cli
+from seq2see.ct2 import convert
+from seq2see.decoding.hypotheses import Search
+from seq2see.decoding.search import beam_search, greedy
 from seq2see.errors import InputError
-from seq2see.hypotheses import Search
-from seq2see.layers.plans import Merging, Pruning, SoftPruning, plan_of
+from seq2see.layers.reduction.plans import Merging, Pruning, SoftPruning, plan_of
 from seq2see.layers.trace import Trace
 from seq2see.models.language import Classifier
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig, ReduceConfig, TrainConfig
+from seq2see.tasks import run
+from seq2see.tasks import text as tasks
+from seq2see.tasks.translate import Translator, load
 from seq2see.text.vocab import END, PAD
-from seq2see.training.gradients import Gradients, loss_of
-from seq2see.translator import Translator, load
+from seq2see.training.update import Gradients, loss_of
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET, LABELS = 12, 3, 2, 17, 19, 7
 PAIRS: list[IdPair] = [
@@ -48,10 +51,18 @@ examples = settings(max_examples=8, deadline=None)
 
 def model_of(kind: str = "translate", **keys: Any) -> Any:
     torch.manual_seed(7)
-    sizes = {"width": WIDTH, "heads": 2, "encoder_layers": ENCODER, "decoder_layers": DECODER, "dropout": 0.0}
+    sizes = {
+        "width": WIDTH,
+        "heads": 2,
+        "encoder_layers": ENCODER,
+        "decoder_layers": DECODER,
+        "dropout": 0.0,
+    }
     config = ModelConfig.model_validate(sizes | keys)
     model: nn.Module = (
-        Transformer(config, SOURCE, TARGET) if kind == "translate" else Classifier(config, SOURCE, LABELS)
+        Transformer(config, SOURCE, TARGET)
+        if kind == "translate"
+        else Classifier(config, SOURCE, LABELS)
     )
     model = model.double().eval()
     with torch.no_grad():
@@ -61,10 +72,14 @@ def model_of(kind: str = "translate", **keys: Any) -> Any:
 
 
 def reduced(name: str, kind: str = "translate", **keys: Any) -> Any:
-    return model_of(kind, **keys).with_plan(plan_of(ReduceConfig.model_validate(PLANS[name]), ENCODER))
+    return model_of(kind, **keys).with_plan(
+        plan_of(ReduceConfig.model_validate(PLANS[name]), ENCODER)
+    )
 
 
-def batch_of(kind: str = "translate", lines: Sequence[int] = range(3), pairs: list[IdPair] | None = None) -> Batch:
+def batch_of(
+    kind: str = "translate", lines: Sequence[int] = range(3), pairs: list[IdPair] | None = None
+) -> Batch:
     if kind == "translate":
         return collate(pairs or PAIRS, lines)
     return collate_answers(pairs or LABELLED, lines)
@@ -76,21 +91,29 @@ def close(left: Tensor, right: Tensor, tolerance: float = 1e-9) -> None:
 
 @both
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_nothing_merged_and_nothing_pruned_is_the_same_model_bit_for_bit(kind: str, norm: str) -> None:
+def test_nothing_merged_and_nothing_pruned_is_the_same_model_bit_for_bit(
+    kind: str, norm: str
+) -> None:
     model, batch = model_of(kind, norm=norm), batch_of(kind)
     expected = model(batch)
     for other in (model.with_merging(0), model.with_pruning(0.0), model.with_top(1.0)):
         assert torch.equal(other(batch), expected)
     changed = model.with_merging(2)
     assert not torch.equal(changed(batch), expected)
-    assert torch.equal(model(batch), expected) and torch.equal(changed.with_plan(None)(batch), expected)
+    assert torch.equal(model(batch), expected) and torch.equal(
+        changed.with_plan(None)(batch), expected
+    )
 
 
 @both
 @pytest.mark.parametrize("match", ["bipartite", "neighbours"])
 @examples
-@given(words=st.lists(st.integers(4, SOURCE - 1), min_size=1, max_size=5, unique=True), data=st.data())
-def test_merging_the_same_word_twice_changes_nothing(kind: str, match: str, words: list[int], data: Any) -> None:
+@given(
+    words=st.lists(st.integers(4, SOURCE - 1), min_size=1, max_size=5, unique=True), data=st.data()
+)
+def test_merging_the_same_word_twice_changes_nothing(
+    kind: str, match: str, words: list[int], data: Any
+) -> None:
     model = model_of(kind, positions="none")  # or the second would stand elsewhere
     source = [word for word in words for _ in range(2)]
     batch = batch_of(kind, [0, 1], [(source, [5]), (source[:2], [5])])
@@ -102,7 +125,11 @@ def test_merging_the_same_word_twice_changes_nothing(kind: str, match: str, word
     plain = Trace()
     model(batch, plain)
     for name, weights in trace.on_tokens().items():
-        real = (batch.source != PAD)[:, None, :, None] if name.startswith("encoder") else torch.ones(1).bool()
+        real = (
+            (batch.source != PAD)[:, None, :, None]
+            if name.startswith("encoder")
+            else torch.ones(1).bool()
+        )
         close(weights.masked_fill(~real, 0.0), plain.weights[name].masked_fill(~real, 0.0))
 
 
@@ -132,7 +159,9 @@ def test_step_by_step_equals_forward_and_hypotheses_are_selected(name: str) -> N
     model, batch = reduced(name), batch_of()
     expected = model(batch)
     memory = model.encode(batch.source)
-    assert memory.states.shape[1] == memory.mask.shape[3] <= batch.source.shape[1] - (name != "soft")
+    assert (
+        memory.states.shape[1] == memory.mask.shape[3] <= batch.source.shape[1] - (name != "soft")
+    )
     assert (memory.bias is None) == (name in ("hard", "top"))
     state = model.start(memory)
     for t in range(batch.target_in.shape[1]):
@@ -188,7 +217,9 @@ def test_the_gradient_is_that_of_the_loss_and_of_what_is_kept(kind: str, name: s
     for weight, slope in zip(learned, torch.autograd.grad(expected / tokens, learned), strict=True):
         close(weight.grad, slope)
     for parameter_name, weight in model.named_parameters():
-        assert (weight.grad is None) == (parameter_name == "plan.thresholds" and name == "hard"), parameter_name
+        assert (weight.grad is None) == (parameter_name == "plan.thresholds" and name == "hard"), (
+            parameter_name
+        )
         assert weight.grad is None or weight.grad.abs().max() > 0, parameter_name
 
 
@@ -196,7 +227,9 @@ def test_the_gradient_is_that_of_the_loss_and_of_what_is_kept(kind: str, name: s
 def test_a_validation_pays_for_what_is_kept_as_training_does(name: str, toy: Any) -> None:
     recipe, model = toy.recipe(), reduced(name)
     found = tasks.look(recipe, model, PAIRS, torch.device("cpu"))
-    assert found.loss == pytest.approx(float(loss_of(model, batch_of(), recipe.train).detach()), rel=1e-5)
+    assert found.loss == pytest.approx(
+        float(loss_of(model, batch_of(), recipe.train).detach()), rel=1e-5
+    )
 
 
 def test_a_model_that_merges_is_not_exported(toy: Any, translator: Translator) -> None:
@@ -204,18 +237,34 @@ def test_a_model_that_merges_is_not_exported(toy: Any, translator: Translator) -
         convert.refuse(toy.recipe("reduce.kind=merge"), translator.tokenizers)
 
 
-QUICK = ("data.hold_out=10", "decode.beam=1", "decode.max_ratio=0.1")  # to score what has hardly begun to learn
-SOFT = ("reduce.kind=prune", "reduce.mode=soft", "reduce.thresholds=0.5", "reduce.penalty=1.0", *QUICK)
+QUICK = (
+    "data.hold_out=10",
+    "decode.beam=1",
+    "decode.max_ratio=0.1",
+)  # to score what has hardly begun to learn
+SOFT = (
+    "reduce.kind=prune",
+    "reduce.mode=soft",
+    "reduce.thresholds=0.5",
+    "reduce.penalty=1.0",
+    *QUICK,
+)
 
 
-def test_thresholds_are_learned_then_kept_while_the_rest_is_trained_on(toy: Any, tmp_path: Path) -> None:
+def test_thresholds_are_learned_then_kept_while_the_rest_is_trained_on(
+    toy: Any, tmp_path: Path
+) -> None:
     learned = toy.train(tmp_path / "soft", *SOFT, "train.steps=8", "model.encoder_layers=2")
     thresholds = learned.model.plan.thresholds
     assert isinstance(learned.model.plan, SoftPruning) and thresholds.requires_grad
     assert (thresholds - torch.tensor([0.25, 0.5])).abs().min() > 1e-5
     hard = ["reduce.kind=prune", "train.steps=4", "model.encoder_layers=2", *QUICK]
-    found = run.train(toy.path, out=tmp_path / "hard", overrides=hard, init=tmp_path / "soft", device="cpu")
-    assert type(found.model.plan) is Pruning and torch.equal(found.model.plan.thresholds, thresholds)
+    found = run.train(
+        toy.path, out=tmp_path / "hard", overrides=hard, init=tmp_path / "soft", device="cpu"
+    )
+    assert type(found.model.plan) is Pruning and torch.equal(
+        found.model.plan.thresholds, thresholds
+    )
     weights = safetensors.torch.load_file(tmp_path / "hard" / "model.safetensors")
     assert torch.equal(weights["plan.thresholds"], thresholds)
     again = load(tmp_path / "hard", "cpu")
@@ -258,13 +307,22 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
 
 
 def test_the_option_is_the_same_everywhere(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for merge in (0, 1):
-        assert call(monkeypatch, "translate", "--model", trained, "--merge", str(merge), "drei acht") == 0
+        assert (
+            call(monkeypatch, "translate", "--model", trained, "--merge", str(merge), "drei acht")
+            == 0
+        )
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "three eight" and len(said) == 2
-    for name, line in (("source", "drei acht vier fünf sechs"), ("reference", "three eight four five six")):
+    for name, line in (
+        ("source", "drei acht vier fünf sechs"),
+        ("reference", "three eight four five six"),
+    ):
         (tmp_path / name).write_text(f"{line}\n")
     files = ("--source", tmp_path / "source", "--reference", tmp_path / "reference", "--json")
     scores = []
@@ -272,7 +330,12 @@ def test_the_option_is_the_same_everywhere(
         assert call(monkeypatch, "evaluate", "--model", trained, *files, "--merge", str(merge)) == 0
         scores.append(json.loads(capsys.readouterr().out)["bleu"])
     assert scores[0] > 99 > scores[1]
-    assert call(monkeypatch, "translate", "--model", trained, "--engine", "ct2", "--merge", "1", "drei") == 2
+    assert (
+        call(
+            monkeypatch, "translate", "--model", trained, "--engine", "ct2", "--merge", "1", "drei"
+        )
+        == 2
+    )
     assert "--merge 1: is for --engine torch" in capsys.readouterr().err
 
 
@@ -285,7 +348,9 @@ def test_the_option_is_the_same_everywhere(
 )
 def test_models_that_cannot_merge_say_so(toy: Any, tmp_path: Path, setting: str, says: str) -> None:
     text = toy.path.read_text(encoding="utf-8")
-    toy.path.write_text(text.replace("heads = 2\n", "") if "lstm" in setting else text, encoding="utf-8")
+    toy.path.write_text(
+        text.replace("heads = 2\n", "") if "lstm" in setting else text, encoding="utf-8"
+    )
     toy.train(tmp_path / "run", setting, "train.steps=1", *QUICK)
     with pytest.raises(InputError, match=says):
         load(tmp_path / "run", "cpu", merge=2)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2see.batches import Batch, IdPair, collate
-from seq2see.config import ModelConfig, Recipe
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import Residual
 from seq2see.layers.positions import sinusoidal
@@ -19,10 +18,15 @@ from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.build import build
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig, Recipe
 from seq2see.text.vocab import BEGIN, END, PAD
 
 WIDTH, HEADS, INNER, ENCODER, DECODER, SOURCE, TARGET = 12, 3, 10, 3, 2, 17, 19
-PAIRS: list[IdPair] = [([4, 9, 16, 5, 5], [7, 18, 4]), ([8, 3], [11, 12, 13, 14, 4, 6, 7]), ([6, 7, 8, 4], [5])]
+PAIRS: list[IdPair] = [
+    ([4, 9, 16, 5, 5], [7, 18, 4]),
+    ([8, 3], [11, 12, 13, 14, 4, 6, 7]),
+    ([6, 7, 8, 4], [5]),
+]
 EXACT = {torch.float32: 1e-5, torch.float64: 1e-9}
 
 norms = pytest.mark.parametrize("norm", ["pre", "post"])
@@ -44,7 +48,9 @@ def model_of(dtype: torch.dtype = torch.float64, tie: str = "none", **keys: Any)
     torch.manual_seed(7)
     sizes = (TARGET, TARGET) if tie == "all" else (SOURCE, TARGET)
     model = Transformer(config(**keys), *sizes, tie).to(dtype).eval()
-    with torch.no_grad():  # biases and norms start at 0 and 1, where a forgotten or swapped one would not show
+    with (
+        torch.no_grad()
+    ):  # biases and norms start at 0 and 1, where a forgotten or swapped one would not show
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
     return model
@@ -64,7 +70,10 @@ def by_hand(model: Transformer, source: Tensor, target: Tensor, pre: bool) -> Te
     def look(attention: MultiHeadAttention, query: Tensor, seen: Tensor, hidden: Tensor) -> Tensor:
         heads = []
         for q, k, v in zip(
-            *(part(x).chunk(HEADS, -1) for part, x in zip(attention.children(), (query, seen, seen), strict=False)),
+            *(
+                part(x).chunk(HEADS, -1)
+                for part, x in zip(attention.children(), (query, seen, seen), strict=False)
+            ),
             strict=True,
         ):
             heads.append((q @ k.T / math.sqrt(WIDTH / HEADS) + hidden).softmax(-1) @ v)
@@ -81,13 +90,23 @@ def by_hand(model: Transformer, source: Tensor, target: Tensor, pre: bool) -> Te
     future = torch.full((len(target), len(target)), float("-inf"), dtype=torch.float64).triu(1)
     memory = embed(model.source_embedding, source)
     for encoder in model.encoder:
-        memory = around(encoder.self_residual, memory, lambda x, e=encoder: look(e.self_attention, x, x, nothing))
+        memory = around(
+            encoder.self_residual,
+            memory,
+            lambda x, e=encoder: look(e.self_attention, x, x, nothing),
+        )
         memory = around(encoder.feed_forward_residual, memory, encoder.feed_forward)
     memory = model.encoder_norm(memory) if pre else memory
     y = embed(model.target_embedding, target)
     for decoder in model.decoder:
-        y = around(decoder.self_residual, y, lambda x, d=decoder: look(d.self_attention, x, x, future))
-        y = around(decoder.cross_residual, y, lambda x, d=decoder: look(d.cross_attention, x, memory, nothing))
+        y = around(
+            decoder.self_residual, y, lambda x, d=decoder: look(d.self_attention, x, x, future)
+        )
+        y = around(
+            decoder.cross_residual,
+            y,
+            lambda x, d=decoder: look(d.cross_attention, x, memory, nothing),
+        )
         y = around(decoder.feed_forward_residual, y, decoder.feed_forward)
     return model.output(model.decoder_norm(y) if pre else y)  # type: ignore[no-any-return]
 
@@ -98,7 +117,9 @@ def test_forward_is_the_paper_written_out_sentence_by_sentence(norm: str) -> Non
     logits = model(batch_of())
     assert logits.shape == (3, 8, TARGET)
     for row, (source, target) in enumerate(PAIRS):
-        expected = by_hand(model, torch.tensor([*source, END]), torch.tensor([BEGIN, *target]), norm == "pre")
+        expected = by_hand(
+            model, torch.tensor([*source, END]), torch.tensor([BEGIN, *target]), norm == "pre"
+        )
         close(logits[row, : len(target) + 1], expected, 1e-9)
 
 
@@ -116,7 +137,9 @@ def test_step_by_step_equals_forward(dtype: torch.dtype, norm: str) -> None:
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
 @pytest.mark.parametrize("score", list(SCORES))
-def test_every_score_and_every_kind_of_position_is_the_same_step_by_step(score: str, positions: str) -> None:
+def test_every_score_and_every_kind_of_position_is_the_same_step_by_step(
+    score: str, positions: str
+) -> None:
     model = model_of(score=score, positions=positions, attention_width=18, attention_bias=False)
     batch = batch_of()
     expected = model(batch)
@@ -126,10 +149,14 @@ def test_every_score_and_every_kind_of_position_is_the_same_step_by_step(score: 
     for t in range(batch.target_in.shape[1]):
         logits, state = model.step(state, batch.target_in[:, t : t + 1])
         close(logits[:, 0], expected[:, t], 1e-9)
-    functional.cross_entropy(expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    functional.cross_entropy(
+        expected.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    ).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and float(parameter.grad.abs().max()) > 1e-8, name
-    others = model_of(score="scaled_dot", positions=positions, attention_width=18, attention_bias=False)
+    others = model_of(
+        score="scaled_dot", positions=positions, attention_width=18, attention_bias=False
+    )
     assert (score == "scaled_dot") == torch.equal(others(batch), expected)
 
 
@@ -187,7 +214,9 @@ def test_every_source_token_matters_and_so_does_its_place() -> None:
     for s in range(batch.source.shape[1]):
         changed = batch.source.clone()
         changed[:, s] = 10
-        assert (model(Batch(changed, batch.target_in, batch.target_out, [0])) - before).abs().max() > 1e-4
+        assert (
+            model(Batch(changed, batch.target_in, batch.target_out, [0])) - before
+        ).abs().max() > 1e-4
     swapped = Batch(batch.source[:, [1, 0, 2, 3, 4, 5]], batch.target_in, batch.target_out, [0])
     assert (model(swapped) - before).abs().max() > 1e-4
     bag = model_of(positions="none")
@@ -197,7 +226,9 @@ def test_every_source_token_matters_and_so_does_its_place() -> None:
 @types
 @norms
 @pytest.mark.parametrize("traced", [False, True], ids=["fused", "open"])
-def test_other_companions_of_the_same_shape_leave_the_same_bits(dtype: torch.dtype, norm: str, traced: bool) -> None:
+def test_other_companions_of_the_same_shape_leave_the_same_bits(
+    dtype: torch.dtype, norm: str, traced: bool
+) -> None:
     model = model_of(dtype, norm=norm)
     others = [([9] * len(source), [10] * len(target)) for source, target in PAIRS]
     here, there = collate(PAIRS, [0, 1, 2]), collate([PAIRS[0], others[1], others[2]], [0, 1, 2])
@@ -224,13 +255,19 @@ def test_other_shapes_change_next_to_nothing(dtype: torch.dtype) -> None:
     together = model(batch_of())
     for line, (_, target) in enumerate(PAIRS):
         alone = model(batch_of(line))[0]
-        close(together[line, : len(target) + 1], alone, {torch.float32: 1e-4, torch.float64: 1e-9}[dtype])
+        close(
+            together[line, : len(target) + 1],
+            alone,
+            {torch.float32: 1e-4, torch.float64: 1e-9}[dtype],
+        )
 
 
 def test_padding_gets_no_gradient() -> None:
     model, batch = model_of(), batch_of()
     logits = model(batch)
-    functional.cross_entropy(logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    functional.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    ).backward()
     for embedding in (model.source_embedding, model.target_embedding):
         assert embedding.weight.grad is not None
         assert not embedding.weight.grad[PAD].any()
@@ -260,7 +297,13 @@ def test_hypotheses_of_one_sentence_share_its_memory() -> None:
     state = fresh.select(twice)
     assert state.memory is fresh.memory  # no copy of what all have in common
     _, state = model.step(state, begin[twice])
-    for rows, sentences in (([1, 0, 3, 3, 5, 4], 3), ([0, 1, 5, 5], 2), ([0, 1, 5], 3), ([4, 0], 2), ([2, 3, 2], 1)):
+    for rows, sentences in (
+        ([1, 0, 3, 3, 5, 4], 3),
+        ([0, 1, 5, 5], 2),
+        ([0, 1, 5], 3),
+        ([4, 0], 2),
+        ([2, 3, 2], 1),
+    ):
         pick = torch.tensor(rows)
         chosen = state.select(pick)
         assert len(chosen.memory_mask) == len(chosen.memory[0][0]) == sentences
@@ -301,7 +344,9 @@ def test_ties_are_counted_once() -> None:
 
 
 def test_tie_all_needs_one_vocabulary() -> None:
-    with pytest.raises(ValueError, match=r"^tie 'all' needs one vocabulary, not 17 and 19 entries$"):
+    with pytest.raises(
+        ValueError, match=r"^tie 'all' needs one vocabulary, not 17 and 19 entries$"
+    ):
         Transformer(config(), SOURCE, TARGET, "all")
 
 
@@ -328,13 +373,17 @@ def test_embeddings_start_with_a_standard_deviation_of_width_to_the_minus_half()
         for embedding in (model.source_embedding, model.target_embedding):
             assert float(embedding.weight.detach().std()) == pytest.approx(48**-0.5, rel=0.03)
         # The output is drawn in its own way only where it is a matrix of its own.
-        assert (float(model.output.weight.detach().abs().max()) <= math.sqrt(6 / 3048)) == (tie == "none")
+        assert (float(model.output.weight.detach().abs().max()) <= math.sqrt(6 / 3048)) == (
+            tie == "none"
+        )
 
 
 def test_xavier_embeddings_where_the_recipe_asks_for_them() -> None:
     model = Transformer(config(embedding_init="xavier"), 3000, 2000)
     assert float(model.source_embedding.weight.detach().abs().max()) <= math.sqrt(6 / 3012)
-    assert float(model.target_embedding.weight.detach().std()) == pytest.approx(math.sqrt(2 / 2012), rel=0.03)
+    assert float(model.target_embedding.weight.detach().std()) == pytest.approx(
+        math.sqrt(2 / 2012), rel=0.03
+    )
 
 
 @norms
@@ -353,7 +402,9 @@ def test_the_first_loss_is_that_of_guessing(norm: Literal["pre", "post"], tie: s
 @pytest.mark.parametrize("tie", ["all", "target", "none"])
 def test_gradients_reach_every_parameter(norm: str, tie: str) -> None:
     model, batch = model_of(norm=norm, tie=tie), batch_of()
-    functional.cross_entropy(model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD).backward()
+    functional.cross_entropy(
+        model(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD
+    ).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         size = float(parameter.grad.abs().max())
@@ -366,7 +417,9 @@ def test_pre_norm_ends_each_stack_with_a_norm_and_post_norm_with_none() -> None:
         {name for name, _ in Transformer(config(norm=norm), SOURCE, TARGET).named_parameters()}
         for norm in ("pre", "post")
     )
-    assert pre - post == {f"{stack}_norm.{part}" for stack in ("encoder", "decoder") for part in ("weight", "bias")}
+    assert pre - post == {
+        f"{stack}_norm.{part}" for stack in ("encoder", "decoder") for part in ("weight", "bias")
+    }
     assert post < pre
 
 
@@ -393,14 +446,28 @@ def test_build_gives_the_model_of_the_recipe() -> None:
         {
             "data": {"corpus": "captions"},
             "tokenizer": {"kind": "words"},
-            "model": {"width": WIDTH, "heads": HEADS, "encoder_layers": 1, "decoder_layers": 2, "norm": "post"},
+            "model": {
+                "width": WIDTH,
+                "heads": HEADS,
+                "encoder_layers": 1,
+                "decoder_layers": 2,
+                "norm": "post",
+            },
             "train": {"steps": 1},
         }
     )
     model = build(recipe, SOURCE, TARGET)
-    assert (model.source_embedding.num_embeddings, model.target_embedding.num_embeddings) == (SOURCE, TARGET)
-    assert model.output.weight is model.target_embedding.weight  # words: two vocabularies, so the target's is tied
+    assert (model.source_embedding.num_embeddings, model.target_embedding.num_embeddings) == (
+        SOURCE,
+        TARGET,
+    )
+    assert (
+        model.output.weight is model.target_embedding.weight
+    )  # words: two vocabularies, so the target's is tied
     names = {name for name, _ in model.named_parameters()}
     assert any(name.startswith("decoder.1.") for name in names)
     assert not any(name.startswith("encoder.1.") for name in names)
-    assert dict(model.named_parameters())["encoder.0.feed_forward.expand.weight"].shape == (4 * WIDTH, WIDTH)
+    assert dict(model.named_parameters())["encoder.0.feed_forward.expand.weight"].shape == (
+        4 * WIDTH,
+        WIDTH,
+    )

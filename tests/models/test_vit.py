@@ -8,12 +8,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig, TrainConfig
 from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
+from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.vocab import SPECIALS
-from seq2see.training.gradients import Gradients
 from seq2see.training.packed import answers
+from seq2see.training.update import Gradients
 
 CHANNELS, HEIGHT, WIDTH, CLASSES = 3, 4, 6, 7  # in patches of 2: two rows of three
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -27,7 +27,14 @@ pools = pytest.mark.parametrize("pool", ["class", "mean"])
 
 
 def vit(**keys: Any) -> VisionTransformer:
-    sizes = {"width": 12, "heads": 2, "encoder_layers": 3, "feed_forward": 20, "dropout": 0.0, "patch": 2}
+    sizes = {
+        "width": 12,
+        "heads": 2,
+        "encoder_layers": 3,
+        "feed_forward": 20,
+        "dropout": 0.0,
+        "patch": 2,
+    }
     torch.manual_seed(7)
     config = ModelConfig.model_validate(sizes | keys)
     model = VisionTransformer(config, (CHANNELS, HEIGHT, WIDTH), CLASSES).double().eval()
@@ -38,7 +45,9 @@ def vit(**keys: Any) -> VisionTransformer:
 
 
 def pixels(count: int = 5) -> Tensor:
-    return torch.randn(count, CHANNELS, HEIGHT, WIDTH, generator=torch.Generator().manual_seed(3)).double()
+    return torch.randn(
+        count, CHANNELS, HEIGHT, WIDTH, generator=torch.Generator().manual_seed(3)
+    ).double()
 
 
 def batch(shown: Tensor) -> Batch:
@@ -64,7 +73,10 @@ def test_a_patch_has_the_vectors_of_its_row_and_its_column() -> None:
     found = model.embed(none)[0].view(2, 3, 12) - model.patches.bias
     for row in range(2):
         for column in range(3):
-            close(found[row, column], model.row_embedding.weight[row] + model.column_embedding.weight[column])
+            close(
+                found[row, column],
+                model.row_embedding.weight[row] + model.column_embedding.weight[column],
+            )
 
 
 @settings
@@ -82,7 +94,9 @@ def test_every_pixel_counts_and_so_does_its_place(pool: str) -> None:
     logits = model(batch(shown))
     (slopes,) = torch.autograd.grad(logits[0, 0, 5], shown)
     assert (slopes.abs() > 1e-12).all()
-    swapped = shown.detach().view(1, CHANNELS, 2, 2, 3, 2).flip(4).reshape(1, CHANNELS, HEIGHT, WIDTH)
+    swapped = (
+        shown.detach().view(1, CHANNELS, 2, 2, 3, 2).flip(4).reshape(1, CHANNELS, HEIGHT, WIDTH)
+    )
     assert (model(batch(swapped)) - logits).abs().max() > 1e-3  # the same patches, elsewhere
 
 
@@ -121,10 +135,16 @@ def test_merging_goes_on_with_fewer_tokens(pool: str) -> None:
     merged = model.with_merging([2, 1, 0])
     logits = merged(batch(shown), trace)
     tokens = 7 if pool == "class" else 6
-    assert [reduction.real.shape[1] for reduction in trace.reductions] == [tokens - 2, tokens - 3, tokens - 3]
+    assert [reduction.real.shape[1] for reduction in trace.reductions] == [
+        tokens - 2,
+        tokens - 3,
+        tokens - 3,
+    ]
     assert logits.shape == (5, 1, CLASSES) and (logits - model(batch(shown))).abs().max() > 1e-6
     if pool == "class":
-        assert all((reduction.source[:, 0] == 0).all() for reduction in trace.reductions)  # it stays where it is
+        assert all(
+            (reduction.source[:, 0] == 0).all() for reduction in trace.reductions
+        )  # it stays where it is
         assert all((reduction.sizes[:, 0] == 1).all() for reduction in trace.reductions)
     for i in range(5):
         close(merged(batch(shown[i : i + 1]))[0], logits[i])
@@ -143,15 +163,27 @@ def test_training_fills_every_gradient() -> None:
     model = vit(dropout=0.1).train()
     found = answers(model, batch(pixels()))
     logits, targets = found.logits, found.targets
-    assert logits.shape == (5, CLASSES) and targets.tolist() == batch(pixels()).target_out[:, 0].tolist()
+    assert (
+        logits.shape == (5, CLASSES)
+        and targets.tolist() == batch(pixels()).target_out[:, 0].tolist()
+    )
     pairs = [(list(range(6)), answer) for answer in batch(pixels()).target_out.tolist()]
-    gradients = Gradients(model, TrainConfig(steps=1), 2, lambda _, lines: batch(pixels()[list(lines)]))
+    gradients = Gradients(
+        model, TrainConfig(steps=1), 2, lambda _, lines: batch(pixels()[list(lines)])
+    )
     assert gradients.fill(pairs, [[0, 1, 2, 3, 4]], "a").tokens == 5
-    assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in model.parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.abs().sum() > 0
+        for parameter in model.parameters()
+    )
 
 
 def test_sizes_that_do_not_fit_are_named() -> None:
-    with pytest.raises(ValueError, match=r"^patch \(3\) must divide a picture's height \(4\) and width \(6\)$"):
+    with pytest.raises(
+        ValueError, match=r"^patch \(3\) must divide a picture's height \(4\) and width \(6\)$"
+    ):
         vit(patch=3)
-    with pytest.raises(ValueError, match=r"^pixels has shape \(5, 3, 6, 4\); it must be \(B, 3, 4, 6\)$"):
+    with pytest.raises(
+        ValueError, match=r"^pixels has shape \(5, 3, 6, 4\); it must be \(B, 3, 4, 6\)$"
+    ):
         vit().encode(pixels().transpose(2, 3))

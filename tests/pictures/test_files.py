@@ -13,7 +13,9 @@ from seq2see.errors import InputError
 from seq2see.pictures import files
 
 
-def save(path: Path, height: int = 4, width: int = 6, colour: int | tuple[int, int, int] = 200) -> Path:
+def save(
+    path: Path, height: int = 4, width: int = 6, colour: int | tuple[int, int, int] = 200
+) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L" if isinstance(colour, int) else "RGB", (width, height), colour).save(path)  # type: ignore[arg-type]
     return path
@@ -37,16 +39,22 @@ def test_colour_becomes_grey_and_grey_becomes_colour(tmp_path: Path) -> None:
 def test_of_sixteen_bits_the_upper_eight_count(tmp_path: Path, name: str) -> None:
     pixels = np.arange(24, dtype=np.uint16).reshape(4, 6) * 10
     if name == "a.pgm":
-        (tmp_path / name).write_bytes(b"P5 6 4 65535\n" + (pixels * 256 + 99).astype(">u2").tobytes())
+        (tmp_path / name).write_bytes(
+            b"P5 6 4 65535\n" + (pixels * 256 + 99).astype(">u2").tobytes()
+        )
     else:
         Image.fromarray(pixels * 256 + 99).save(tmp_path / name)
     for channels in (1, 3):
         found = files.read_picture(tmp_path / name, channels)
-        assert torch.equal(found, torch.from_numpy(pixels.astype(np.uint8)).expand(channels, -1, -1))
+        assert torch.equal(
+            found, torch.from_numpy(pixels.astype(np.uint8)).expand(channels, -1, -1)
+        )
 
 
 @pytest.mark.parametrize(("kind", "mode"), [(np.float32, "F"), (np.int32, "I")])
-def test_pixels_of_unknown_range_are_refused(tmp_path: Path, kind: type[np.generic], mode: str) -> None:
+def test_pixels_of_unknown_range_are_refused(
+    tmp_path: Path, kind: type[np.generic], mode: str
+) -> None:
     path = tmp_path / "a.tif"
     Image.fromarray(np.ones((4, 6), dtype=kind)).save(path)
     with pytest.raises(InputError) as caught:
@@ -95,18 +103,34 @@ def bomb(side: int) -> bytes:
     """A PNG of a few bytes that says it has so many pixels on a side."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(9))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(bytes(9)))
+        + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"no picture at all", "not a picture, or of a kind that is not read: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP"),
+        (
+            b"no picture at all",
+            "not a picture, or of a kind that is not read: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP",
+        ),
         (b"", "not a picture"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "not a picture"),  # would be executed
+        (
+            b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n",
+            "not a picture",
+        ),  # would be executed
         (bomb(9_000), "9000 × 9000 pixels; at most 64,000,000 are read"),
         (bomb(10_000), "too many pixels; at most 64,000,000 are read"),  # Pillow warns of it
         (bomb(60_000), "too many pixels; at most 64,000,000 are read"),  # Pillow refuses it
@@ -122,7 +146,9 @@ def test_a_wrong_file_is_one_line(tmp_path: Path, content: bytes, says: str) -> 
 
 
 def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.png: cannot read the picture: No such file or directory$"):
+    with pytest.raises(
+        InputError, match=r"a\.png: cannot read the picture: No such file or directory$"
+    ):
         files.read_picture(tmp_path / "a.png", 1)
     with pytest.raises(InputError, match=r"cannot read the picture: Is a directory$"):
         files.read_picture(tmp_path, 1)
@@ -134,7 +160,10 @@ def test_each_folder_is_a_class_and_other_files_are_no_pictures(tmp_path: Path) 
     (tmp_path / "cat" / "notes.txt").touch()
     classes = files.classes_in(tmp_path)
     assert classes == ["cat", "dog"]
-    found = [(path.relative_to(tmp_path).as_posix(), number) for path, number in files.paths_in(tmp_path, classes)]
+    found = [
+        (path.relative_to(tmp_path).as_posix(), number)
+        for path, number in files.paths_in(tmp_path, classes)
+    ]
     assert found == [("cat/a.png", 0), ("cat/c.JPG", 0), ("cat/deep/d.png", 0), ("dog/b.png", 1)]
     with pytest.raises(InputError, match=r"dog: a class that train has not: cat, cow$"):
         files.paths_in(tmp_path, ["cat", "cow"])
@@ -145,5 +174,7 @@ def test_each_folder_is_a_class_and_other_files_are_no_pictures(tmp_path: Path) 
 def test_pictures_of_a_folder_have_one_size(tmp_path: Path) -> None:
     paths = [save(tmp_path / "a.png", 4, 6), save(tmp_path / "b.png", 6, 4)]
     assert files.read_pictures(paths, 1, (5, 5)).shape == (2, 1, 5, 5)
-    with pytest.raises(InputError, match=r"b\.png: 4 × 6 pixels, and .*a\.png has 6 × 4; data\.size scales all"):
+    with pytest.raises(
+        InputError, match=r"b\.png: 4 × 6 pixels, and .*a\.png has 6 × 4; data\.size scales all"
+    ):
         files.read_pictures(paths, 1, None)

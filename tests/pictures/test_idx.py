@@ -17,12 +17,18 @@ def test_bytes_come_in_the_shape_of_the_header(tmp_path: Path, packed: bool) -> 
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(PICTURES) if packed else PICTURES)
     found = idx.read(path, 3)
-    assert found.dtype == torch.uint8 and torch.equal(found, torch.arange(30, dtype=torch.uint8).view(2, 3, 5))
+    assert found.dtype == torch.uint8 and torch.equal(
+        found, torch.arange(30, dtype=torch.uint8).view(2, 3, 5)
+    )
 
 
 def test_a_plain_file_goes_before_a_packed_one(tmp_path: Path) -> None:
     assert idx.path_of(tmp_path, "train", "images") is None
-    for name in ("t10k-labels-idx1-ubyte.gz", "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte"):
+    for name in (
+        "t10k-labels-idx1-ubyte.gz",
+        "train-images-idx3-ubyte.gz",
+        "train-images-idx3-ubyte",
+    ):
         (tmp_path / name).touch()
     assert idx.path_of(tmp_path, "train", "images") == tmp_path / "train-images-idx3-ubyte"
     assert idx.path_of(tmp_path, "t10k", "labels") == tmp_path / "t10k-labels-idx1-ubyte.gz"
@@ -33,12 +39,18 @@ def test_a_plain_file_goes_before_a_packed_one(tmp_path: Path) -> None:
     [
         (b"", "begins with 0x; an IDX file of this kind begins with 0x00000803"),
         (b"\x89PNG....", "begins with 0x89504e47; an IDX file of this kind begins with 0x00000803"),
-        (bytes([0, 0, 8, 1]) + PICTURES[4:], "begins with 0x00000801; an IDX file of this kind begins with 0x00000803"),
+        (
+            bytes([0, 0, 8, 1]) + PICTURES[4:],
+            "begins with 0x00000801; an IDX file of this kind begins with 0x00000803",
+        ),
         (bytes([0, 0, 13, 3]) + PICTURES[4:], "begins with 0x00000d03"),
         (PICTURES[:-1], "says it holds 30 bytes and has 29, it is truncated"),
         (PICTURES[:9], "ends within its header, it is truncated"),
         (PICTURES + b"x", "says it holds 30 bytes and has more"),
-        (PICTURES[:4] + b"\xff" * 12 + PICTURES[16:], "says it holds 4294967295 × 4294967295 × 4294967295 bytes; at"),
+        (
+            PICTURES[:4] + b"\xff" * 12 + PICTURES[16:],
+            "says it holds 4294967295 × 4294967295 × 4294967295 bytes; at",
+        ),
         (PICTURES[:4] + bytes(12), "says it holds 0 × 0 × 0 bytes; at least 1"),
         (gzip.compress(PICTURES)[:-10], "a truncated or corrupt gzip file: "),
         (b"\x1f\x8bnothing packed", "a truncated or corrupt gzip file: "),

@@ -11,11 +11,21 @@ from seq2see.see import alignment
     [
         (["▁Der", "▁Hund", "▁rennt", "."], ["Der", "Hund", "rennt", "."], [0, 1, 2, 3]),
         (["▁D", "er", "▁Hu", "nd", "."], ["Der", "Hund", "."], [0, 0, 1, 1, 2]),
-        (["▁", "Der", "▁", "Hund"], ["Der", "Hund"], [0, 0, 1, 1]),  # a lone space mark goes with what follows
-        (["Der", "Hund", ",", "der"], ["Der", "Hund", ",", "der"], [0, 1, 2, 3]),  # words, not subwords
+        (
+            ["▁", "Der", "▁", "Hund"],
+            ["Der", "Hund"],
+            [0, 0, 1, 1],
+        ),  # a lone space mark goes with what follows
+        (
+            ["Der", "Hund", ",", "der"],
+            ["Der", "Hund", ",", "der"],
+            [0, 1, 2, 3],
+        ),  # words, not subwords
     ],
 )
-def test_pieces_belong_to_the_word_they_spell(pieces: list[str], words: list[str], expected: list[int]) -> None:
+def test_pieces_belong_to_the_word_they_spell(
+    pieces: list[str], words: list[str], expected: list[int]
+) -> None:
     assert alignment.word_of_piece(pieces, words) == expected
 
 
@@ -26,7 +36,9 @@ def test_weights_between_words_are_summed_over_columns_and_averaged_over_rows() 
 
 
 def test_the_end_of_the_sentence_is_not_a_word() -> None:
-    weights = torch.tensor([[0.2, 0.1, 0.7], [0.1, 0.3, 0.6], [0.3, 0.3, 0.4]])  # last row and column: </s>
+    weights = torch.tensor(
+        [[0.2, 0.1, 0.7], [0.1, 0.3, 0.6], [0.3, 0.3, 0.4]]
+    )  # last row and column: </s>
     found = alignment.between_words(weights, rows=[0, 1], columns=[0, 1], shape=(2, 2))
     assert torch.allclose(found, weights[:2, :2])
     assert alignment.links(found) == {(0, 0), (1, 1)}

@@ -7,14 +7,20 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from seq2see.compare import Comparison, compare
 from seq2see.errors import InputError
+from seq2see.scoring.compare import Comparison, compare
 from seq2see.see import comparison
 
 EVIL = "<script>alert('1')</script> & \"quotes\" </article>"
 REFERENCES = ["A small dog runs.", "Two cats & a bird", EVIL, "", "one\u2028two"]
 SYSTEMS = {
-    "a<b>.txt": ["A small cat runs .", "Two cats", "x </script><script>alert(2)</script>", "word", "one\u2028two"],
+    "a<b>.txt": [
+        "A small cat runs .",
+        "Two cats",
+        "x </script><script>alert(2)</script>",
+        "word",
+        "one\u2028two",
+    ],
     '另"个.txt': ["A small dog runs.", "", EVIL, "", "two one"],
 }
 SOURCES = ["Ein kleiner Hund läuft.", EVIL, "drei", "vier", "fünf"]
@@ -81,12 +87,16 @@ def test_every_text_is_there_as_it_was(found: Comparison, page: str) -> None:
         for sentence in found.most_different
         for text in (sentence.source, sentence.reference, *sentence.outputs.values())
     ]
-    assert [" ".join(text.split()) for text in Reader(page).texts] == [" ".join(str(text).split()) for text in expected]
+    assert [" ".join(text.split()) for text in Reader(page).texts] == [
+        " ".join(str(text).split()) for text in expected
+    ]
 
 
 def test_sentences_carry_what_they_are_sorted_by(found: Comparison, page: str) -> None:
     articles = Reader(page).all("article")
-    assert [article["data-line"] for article in articles] == [str(each.line) for each in found.most_different]
+    assert [article["data-line"] for article in articles] == [
+        str(each.line) for each in found.most_different
+    ]
     for article, each in zip(articles, found.most_different, strict=True):
         assert article["data-scores"] == " ".join(f"{score:.4f}" for score in each.scores.values())
         assert article["data-difference"] == f"{each.difference:.4f}"
@@ -136,7 +146,9 @@ def test_the_same_for_a_terminal(found: Comparison) -> None:
     head, base, other = lines[2:5]
     assert head.endswith("  p bootstrap  p randomisation") and base.startswith("a<b>.txt  ")
     assert cell_len(other) == cell_len(head)  # a Chinese letter is two columns wide
-    assert f"  {'source':9}  {'':5}  {SOURCES[1]}" in lines and any(line.endswith(f"  {EVIL}") for line in lines)
+    assert f"  {'source':9}  {'':5}  {SOURCES[1]}" in lines and any(
+        line.endswith(f"  {EVIL}") for line in lines
+    )
     assert not any("chance has" in line for line in lines)
 
 
@@ -148,7 +160,9 @@ def test_without_differences_or_a_source() -> None:
     assert "<article " in page and "<mark>" not in page.partition("<article")[2]
 
 
-def test_a_page_is_written_whole_or_not_at_all(found: Comparison, page: str, tmp_path: Path) -> None:
+def test_a_page_is_written_whole_or_not_at_all(
+    found: Comparison, page: str, tmp_path: Path
+) -> None:
     comparison.save(found, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
     (tmp_path / "folder.html").mkdir()

@@ -10,7 +10,7 @@ import torch
 
 from seq2see.errors import InputError
 from seq2see.see import figures
-from seq2see.translator import Translator
+from seq2see.tasks.translate import Translator
 
 
 def test_every_layer_and_head_has_its_panel(translator: Translator) -> None:
@@ -20,7 +20,9 @@ def test_every_layer_and_head_has_its_panel(translator: Translator) -> None:
     model = translator.recipe.model
     layers = [model.encoder_layers, model.decoder_layers, model.decoder_layers]
     assert [len(block.axes) for block in blocks] == [count * model.heads for count in layers]
-    for block, kind in zip(blocks, ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross"), strict=True):
+    for block, kind in zip(
+        blocks, ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross"), strict=True
+    ):
         for i, axes in enumerate(block.axes):
             layer, head = divmod(i, model.heads)
             shown = axes.images[0].get_array()
@@ -51,13 +53,20 @@ def test_gold_links_are_drawn_at_target_row_and_source_column() -> None:
     assert figure.axes[1].images[0].get_array().tolist() == [[0, 0, 1], [0, 0, 0]]
 
 
-@pytest.mark.parametrize(("name", "rule"), [("a.txt", "must end in .png or .svg"), ("no/a.png", "there is no folder")])
+@pytest.mark.parametrize(
+    ("name", "rule"), [("a.txt", "must end in .png or .svg"), ("no/a.png", "there is no folder")]
+)
 def test_a_path_that_cannot_be_is_refused(tmp_path: Path, name: str, rule: str) -> None:
     with pytest.raises(InputError, match=rule):
         figures.check(tmp_path / name)
 
 
-def test_a_large_picture_is_coarser_not_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_picture_is_coarser_not_endless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(figures, "MOST_PIXELS", 300)
-    figures.save(figures.alignment(torch.rand(20, 30), set(), ["a"] * 30, ["x"] * 20, "title"), tmp_path / "a.png")
+    figures.save(
+        figures.alignment(torch.rand(20, 30), set(), ["a"] * 30, ["x"] * 20, "title"),
+        tmp_path / "a.png",
+    )
     assert max(matplotlib.image.imread(tmp_path / "a.png").shape) <= 300

@@ -78,13 +78,17 @@ def test_a_table_in_the_terminal() -> None:
     assert "two letters" not in "".join(masks.lines(masks.tables(["causal"], EXAMPLE)))
 
 
-def test_the_picture_has_a_panel_for_each_kind_and_a_letter_in_each_closed_place(tmp_path: Path) -> None:
+def test_the_picture_has_a_panel_for_each_kind_and_a_letter_in_each_closed_place(
+    tmp_path: Path,
+) -> None:
     found = masks.tables([*masks.KINDS, "packed+causal"], EXAMPLE)
     figure = masks.draw(found)
     shown = [axes for axes in figure.axes if axes.axison]
     assert [axes.get_title() for axes in shown] == [table.kind for table in found]
     for axes, table in zip(shown, found, strict=True):
-        assert [text.get_text() for text in axes.texts] == [why for row in table.closed for why in row]
+        assert [text.get_text() for text in axes.texts] == [
+            why for row in table.closed for why in row
+        ]
     figures.save(figure, tmp_path / "a.png")
     assert matplotlib.image.imread(tmp_path / "a.png").std() > 0.05
 
@@ -98,12 +102,16 @@ def test_the_picture_has_a_panel_for_each_kind_and_a_letter_in_each_closed_place
         ("a b", None, 4, "--prefix 4 must be at most 2, the number of words"),
     ],
 )
-def test_an_example_that_cannot_be_is_refused(text: str, padding: int | None, prefix: int | None, says: str) -> None:
+def test_an_example_that_cannot_be_is_refused(
+    text: str, padding: int | None, prefix: int | None, says: str
+) -> None:
     with pytest.raises(InputError, match=says):
         masks.example(text, padding, 1, prefix)
 
 
 @pytest.mark.parametrize("kind", ["causla", "", "causal+", "causal+future"])
 def test_an_unknown_kind_is_refused(kind: str) -> None:
-    with pytest.raises(InputError, match="is not one of padding, causal, window, prefix, order, packed, or several"):
+    with pytest.raises(
+        InputError, match="is not one of padding, causal, window, prefix, order, packed, or several"
+    ):
         masks.tables([kind], EXAMPLE)

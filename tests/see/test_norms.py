@@ -14,7 +14,11 @@ def own_randomness() -> None:
 
 
 def test_the_last_layers_gradient_shrinks_with_depth_in_pre_and_not_in_post() -> None:
-    last = {(norm, depth): norms.gradients(depth, norm)[-1] for norm in ("pre", "post") for depth in (2, 12)}
+    last = {
+        (norm, depth): norms.gradients(depth, norm)[-1]
+        for norm in ("pre", "post")
+        for depth in (2, 12)
+    }
     assert last["pre", 12] < 0.75 * last["pre", 2]
     assert last["post", 12] > last["post", 2]
     assert last["post", 12] > 2 * last["pre", 12]
@@ -43,7 +47,9 @@ def test_padding_changes_what_batch_norm_gives_and_not_what_layer_norm_gives() -
     padding, changed = norms.companions([8, 16, 32])
     assert padding == [0, 7 / 16, 21 / 32]
     assert changed["layer norm"] == [0, 0, 0]
-    assert changed["batch norm"][0] == 0 and 0.2 < changed["batch norm"][1] < changed["batch norm"][2]
+    assert (
+        changed["batch norm"][0] == 0 and 0.2 < changed["batch norm"][1] < changed["batch norm"][2]
+    )
 
 
 def test_every_figure_is_printed_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +65,9 @@ def test_every_figure_is_printed_and_drawn(monkeypatch: pytest.MonkeyPatch) -> N
     by_layer, last, ratio, moved, losses, companions = norm_charts.draw(found).axes
     assert [len(line.get_ydata()) for line in by_layer.lines] == [3, 3]
     assert list(last.lines[1].get_ydata()) == [each[-1] for each in found.gradients["post"]]
-    assert list(ratio.lines[0].get_ydata()) == [each[-1] / each[0] for each in found.gradients["pre"]]
+    assert list(ratio.lines[0].get_ydata()) == [
+        each[-1] / each[0] for each in found.gradients["pre"]
+    ]
     assert list(moved.lines[1].get_ydata()) == found.moved["post"]
     assert [list(line.get_ydata()) for line in losses.lines] == list(found.losses.values())
     assert [list(line.get_ydata()) for line in companions.lines] == list(found.changed.values())

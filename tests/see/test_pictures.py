@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from seq2see.language import Labelled
 from seq2see.see import pictures
-from seq2see.vision import Sight, load_pictures
+from seq2see.tasks.images import Sight, load_pictures
+from seq2see.tasks.language import Labelled
 
 TOKENS, HEADS, GRID = 7, 3, (2, 3)
 
@@ -31,7 +31,9 @@ def test_whoever_looks_at_himself_alone_stays_himself() -> None:
 
 def test_one_layer_is_half_the_mean_of_its_heads_and_half_the_residual() -> None:
     (weights,) = attention(1)
-    torch.testing.assert_close(pictures.rollout([weights]), (weights.mean(0) + torch.eye(TOKENS)) / 2)
+    torch.testing.assert_close(
+        pictures.rollout([weights]), (weights.mean(0) + torch.eye(TOKENS)) / 2
+    )
 
 
 def test_later_layers_look_at_what_earlier_ones_made() -> None:
@@ -47,7 +49,11 @@ def test_later_layers_look_at_what_earlier_ones_made() -> None:
 def test_patches_are_seen_by_the_class_token_or_by_all() -> None:
     (weights,) = attention(1)
     seen = pictures.on_patches(weights, GRID)
-    assert seen.shape == (HEADS, *GRID) and seen[1, 1, 2] == weights[1, 0, 6] and seen[1, 0, 0] == weights[1, 0, 1]
+    assert (
+        seen.shape == (HEADS, *GRID)
+        and seen[1, 1, 2] == weights[1, 0, 6]
+        and seen[1, 0, 0] == weights[1, 0, 1]
+    )
     (weights,) = attention(1, tokens=6)
     seen = pictures.on_patches(weights, GRID)
     torch.testing.assert_close(seen.sum((1, 2)), torch.ones(HEADS).double())
@@ -55,18 +61,28 @@ def test_patches_are_seen_by_the_class_token_or_by_all() -> None:
 
 
 def test_what_was_pruned_has_no_part_in_a_mean() -> None:
-    first = torch.tensor([[[0.2, 0.4, 0.4], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]])  # one head, three patches
-    second = torch.tensor([[[0.5, 0.5, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 0.0]]])  # the third is gone
+    first = torch.tensor(
+        [[[0.2, 0.4, 0.4], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]]
+    )  # one head, three patches
+    second = torch.tensor(
+        [[[0.5, 0.5, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 0.0]]]
+    )  # the third is gone
     rolled = pictures.rollout([first, second])
     torch.testing.assert_close(rolled.sum(-1), torch.tensor([1.0, 1.0, 0.0]))
     torch.testing.assert_close(pictures.on_patches(rolled, (1, 3)).sum(), torch.tensor(1.0))
-    torch.testing.assert_close(pictures.on_patches(second, (1, 3)), torch.tensor([[[0.3, 0.7, 0.0]]]))
+    torch.testing.assert_close(
+        pictures.on_patches(second, (1, 3)), torch.tensor([[[0.3, 0.7, 0.0]]])
+    )
 
 
 @pytest.mark.parametrize(("channels", "tokens"), [(1, 7), (3, 6)])
-def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(channels: int, tokens: int) -> None:
+def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(
+    channels: int, tokens: int
+) -> None:
     pixels = torch.randint(0, 256, (channels, 8, 12), dtype=torch.uint8)
-    sight = Sight(pixels, Labelled("a $cat", {"a $cat": 0.9, "dog": 0.1}), attention(2, tokens), GRID)
+    sight = Sight(
+        pixels, Labelled("a $cat", {"a $cat": 0.9, "dog": 0.1}), attention(2, tokens), GRID
+    )
     figure = pictures.draw(sight)
     titles = [axes.get_title().partition("\n")[0] for axes in figure.axes if axes.get_title()]
     heads = [f"layer {layer} · head {head}" for layer in (1, 2) for head in (1, 2, 3)]
@@ -79,7 +95,9 @@ def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(channels: i
 
 def test_where_no_patch_is_left_nothing_is_looked_at(pictured: Path) -> None:
     opened = load_pictures(pictured, "cpu")
-    opened.model = opened.model.with_pruning([99.0, 99.0])  # all but the class token go after the first layer
+    opened.model = opened.model.with_pruning(
+        [99.0, 99.0]
+    )  # all but the class token go after the first layer
     figure = pictures.draw(opened.explain(pictured.parent / "digit.png"))
     figure.draw_without_rendering()
     assert figure.axes[-1].get_title() == "layer 2 · head 2\nat most 0% on a patch"

@@ -7,13 +7,16 @@ import torch
 
 from seq2see.errors import InputError
 from seq2see.see import positions
-from seq2see.translator import Translator, load
+from seq2see.tasks.translate import Translator, load
 
 
 def spread(products: torch.Tensor) -> float:
     """How far pairs of positions with one distance differ."""
     length = len(products)
-    return max((d.max() - d.min()).item() for d in (products.diagonal(k) for k in range(1 - length, length)))
+    return max(
+        (d.max() - d.min()).item()
+        for d in (products.diagonal(k) for k in range(1 - length, length))
+    )
 
 
 def test_products_depend_on_the_distance_alone() -> None:
@@ -37,7 +40,9 @@ def test_rotary_products_can_tell_before_from_after() -> None:
 
 
 def test_only_learned_positions_are_a_models_own(translator: Translator) -> None:
-    with pytest.raises(InputError, match=r'^m: model\.positions is "sinusoidal"; only "learned" ones'):
+    with pytest.raises(
+        InputError, match=r'^m: model\.positions is "sinusoidal"; only "learned" ones'
+    ):
         positions.learned(translator, Path("m"))
 
 
@@ -48,6 +53,11 @@ def test_a_learned_table_is_drawn_as_it_is(learned: Path) -> None:
     assert all(table.shape == (20, model.recipe.model.width) for table in tables.values())
     figure = positions.draw(12, 6, tables)
     panels = [axes for axes in figure.subfigs[2].axes if axes.images]
-    assert torch.equal(torch.tensor(panels[0].images[0].get_array()), tables["source"].T / tables["source"].abs().max())
-    assert torch.equal(torch.tensor(panels[3].images[0].get_array()), positions.resemblance(tables["target"]))
+    assert torch.equal(
+        torch.tensor(panels[0].images[0].get_array()),
+        tables["source"].T / tables["source"].abs().max(),
+    )
+    assert torch.equal(
+        torch.tensor(panels[3].images[0].get_array()), positions.resemblance(tables["target"])
+    )
     assert positions.resemblance(tables["source"]).diagonal().allclose(torch.ones(20))

@@ -12,9 +12,9 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from PIL import Image
 
-from seq2see import cli
+from seq2see.cli import main as cli
 from seq2see.errors import InputError
-from seq2see.layers.plans import SoftPruning
+from seq2see.layers.reduction.plans import SoftPruning
 from seq2see.see import reducing
 from seq2see.see.reducing import Journey
 
@@ -65,12 +65,26 @@ def test_words_are_joined_and_fade() -> None:
 @pytest.mark.parametrize("first", [0, 1])
 def test_patches_are_outlined_and_pruned_ones_are_white(channels: int, first: int) -> None:
     pixels = torch.randint(0, 256, (channels, 4, 6), dtype=torch.uint8)
-    places = [0] * first + [first, first, -1, first + 1, first, first + 2]  # two rows of three patches
+    places = [0] * first + [
+        first,
+        first,
+        -1,
+        first + 1,
+        first,
+        first + 2,
+    ]  # two rows of three patches
     figure = reducing.draw_picture(Journey([places], [1.0], [2.0]), pixels, (2, 3), "a $picture")
     before, after = (axes for axes in figure.axes if axes.get_title())
-    assert (before.get_title(), after.get_title()) == ("before", f"layer 1\n{3 + first} of {6 + first} · 50% FLOPs")
+    assert (before.get_title(), after.get_title()) == (
+        "before",
+        f"layer 1\n{3 + first} of {6 + first} · 50% FLOPs",
+    )
     assert not before.patches
-    tints = {patch.get_xy(): to_hex(patch.get_facecolor()) for patch in after.patches if isinstance(patch, Rectangle)}
+    tints = {
+        patch.get_xy(): to_hex(patch.get_facecolor())
+        for patch in after.patches
+        if isinstance(patch, Rectangle)
+    }
     one = reducing.colour_of([0])
     assert tints == {(0.0, 0.0): one, (2.0, 0.0): one, (2.0, 2.0): one, (4.0, 0.0): "#ffffff"}
     borders: Any = after.collections[0]
@@ -92,7 +106,10 @@ def test_the_commands_draw_and_say_it(see: See, trained: Path, tmp_path: Path) -
     for arguments, says in (
         (("pruning", *model, text, *out), "neither to merge nor to prune"),
         (("pruning", *model, text, *out, "--keep", 0.5, "--threshold", 0.1), "give one"),
-        (("merging", *model, text, *out, "--neighbours"), "--neighbours says which words --merge may merge; give both"),
+        (
+            ("merging", *model, text, *out, "--neighbours"),
+            "--neighbours says which words --merge may merge; give both",
+        ),
         (("merging", *model, " ", *out, "--merge", 1), "the text has 0 tokens"),
         (("merging", *model, text, "--out", "x.gif", "--merge", 1), "must end in .png or .svg"),
     ):
@@ -103,7 +120,9 @@ def test_the_commands_draw_and_say_it(see: See, trained: Path, tmp_path: Path) -
 def test_a_picture_is_followed_through_its_model(see: See, pictured: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.new("L", (8, 8), 90).save(path)
-    code, said, error = see("merging", "--model", pictured, path, "--out", tmp_path / "seen.svg", "--merge", 1)
+    code, said, error = see(
+        "merging", "--model", pictured, path, "--out", tmp_path / "seen.svg", "--merge", 1
+    )
     assert (code, error) == (0, "")
     assert said.startswith("layer 1: ") and (tmp_path / "seen.svg").stat().st_size > 1000
 
@@ -117,9 +136,13 @@ def test_soft_thresholds_are_taken_hard(trained: Path) -> None:
 
 
 def test_other_models_are_refused(toy: Any, tmp_path: Path) -> None:
-    toy.path.write_text(toy.path.read_text(encoding="utf-8").replace("heads = 2\n", ""), encoding="utf-8")
+    toy.path.write_text(
+        toy.path.read_text(encoding="utf-8").replace("heads = 2\n", ""), encoding="utf-8"
+    )
     toy.train(tmp_path / "lstm", "model.kind=lstm", "train.steps=1")
-    with pytest.raises(InputError, match=r"lstm: model\.kind 'lstm' has no encoder that could merge or prune$"):
+    with pytest.raises(
+        InputError, match=r"lstm: model\.kind 'lstm' has no encoder that could merge or prune$"
+    ):
         reducing.subject(tmp_path / "lstm", "drei")
     with pytest.raises(InputError, match="no such model directory"):
         reducing.subject(tmp_path / "none", "text")

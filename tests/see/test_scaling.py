@@ -13,13 +13,17 @@ def found() -> dict[str, list[Effect]]:
     return scaling.measure()
 
 
-def test_the_variance_of_the_plain_dot_is_the_size_and_that_of_the_others_one(found: dict[str, list[Effect]]) -> None:
+def test_the_variance_of_the_plain_dot_is_the_size_and_that_of_the_others_one(
+    found: dict[str, list[Effect]],
+) -> None:
     for name, effects in found.items():
         for size, effect in zip(scaling.SIZES, effects, strict=True):
             assert effect.variance == pytest.approx(size if name == "dot" else 1.0, rel=0.15)
 
 
-def test_without_scaling_one_weight_takes_all_and_the_gradient_fades(found: dict[str, list[Effect]]) -> None:
+def test_without_scaling_one_weight_takes_all_and_the_gradient_fades(
+    found: dict[str, list[Effect]],
+) -> None:
     dot = found["dot"]
     assert all(a.largest < b.largest for a, b in pairwise(dot)) and dot[-1].largest > 0.9
     assert dot[-1].gradient < 0.4 * dot[0].gradient
@@ -29,7 +33,9 @@ def test_without_scaling_one_weight_takes_all_and_the_gradient_fades(found: dict
         assert max(e.gradient for e in effects) < 1.2 * min(e.gradient for e in effects)
 
 
-def test_the_same_each_time(found: dict[str, list[Effect]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_each_time(
+    found: dict[str, list[Effect]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scaling, "SIZES", [4])
     assert scaling.measure()["dot"][0] == found["dot"][0]
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2see.config import DataConfig
 from seq2see.errors import InputError
+from seq2see.recipe.schema import DataConfig
 from seq2see.text import corpora, multi30k
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
@@ -43,7 +43,11 @@ def numbered(count: int, word: str = "satz") -> str:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", [True, False])
-@given(lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1))
+@given(
+    lines=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1
+    )
+)
 def test_only_line_feeds_end_lines(
     lines: list[str], ending: str, last: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -65,7 +69,10 @@ def test_only_line_feeds_end_lines(
         ("ja\nnein\n".encode("utf-16"), "x.txt:1: byte 0xff is not UTF-8"),
         (b"ja\nne\0in\n", "x.txt:2: a NUL byte"),
         (gzip.compress(b"ja\nnein\n" * 99)[:-12], "x.txt: a truncated or corrupt gzip"),
-        (gzip.compress(b"ja\nnein\n" * 99)[:12] + b"\xff" * 30, "x.txt: a truncated or corrupt gzip"),
+        (
+            gzip.compress(b"ja\nnein\n" * 99)[:12] + b"\xff" * 30,
+            "x.txt: a truncated or corrupt gzip",
+        ),
         (gzip.compress(b"ja\n") + b"junk", "x.txt: a truncated or corrupt gzip"),
         (None, "x.txt: cannot read: No such file"),
     ],
@@ -90,7 +97,9 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="7\tone\teins\r\n8\ttwo\tzwei\tmore\r\n\r\n")
     pairs = corpora.read_pairs("t.tsv", (2, 1), tmp_path)
     assert pairs == [("eins", "one"), ("zwei", "two"), ("", "")]
-    with pytest.raises(InputError, match=r"t.tsv:1: 3 tab-separated columns, but data.columns = \[0, 3\] needs 4"):
+    with pytest.raises(
+        InputError, match=r"t.tsv:1: 3 tab-separated columns, but data.columns = \[0, 3\] needs 4"
+    ):
         corpora.read_pairs("t.tsv", (0, 3), tmp_path)
 
 
@@ -109,7 +118,12 @@ def test_a_directory_brings_its_splits(tmp_path: Path) -> None:
     for split in ("train", "val", "test", "test_2", "extra"):
         english = gzip.compress(f"{split} en\n".encode())
         write(tmp_path, **{f"{split}__de": f"{split} de\n".encode(), f"{split}__en__gz": english})
-    write(tmp_path, test_2__de__gz=b"not taken, since the plain file is there", test_fr__de="x\n", test_fr__fr="y\n")
+    write(
+        tmp_path,
+        test_2__de__gz=b"not taken, since the plain file is there",
+        test_fr__de="x\n",
+        test_fr__fr="y\n",
+    )
     corpus = corpora.load(config(train=str(tmp_path)))
     assert corpus.train.pairs == [("train de", "train en")]
     assert corpus.val.pairs == [("val de", "val en")]
@@ -120,7 +134,9 @@ def test_a_directory_brings_its_splits(tmp_path: Path) -> None:
     mine = {"mine": ["val.en.gz", "val.de"]}
     backwards = corpora.load(config(source="en", target="de", train=".", test=mine), tmp_path)
     assert backwards.train.pairs == [("train en", "train de")]
-    assert {name: test.pairs for name, test in backwards.tests.items()} == {"mine": [("val en", "val de")]}
+    assert {name: test.pairs for name, test in backwards.tests.items()} == {
+        "mine": [("val en", "val de")]
+    }
     with pytest.raises(InputError, match=r"no train.fr with train.en \(or .gz\)"):
         corpora.load(config(source="fr", train="."), tmp_path)
 
@@ -140,7 +156,10 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 sentences = st.integers(0, 25).map("s{}".format)
 
 
-@given(pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=60), count=st.integers(1, 9))
+@given(
+    pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=60),
+    count=st.integers(1, 9),
+)
 def test_what_is_held_out_is_never_trained_on(pairs: list[Pair], count: int) -> None:
     train, val, test = corpora.hold_out(pairs, count, 2)
     assert sorted(train + val + test) == sorted(pairs)
@@ -149,36 +168,58 @@ def test_what_is_held_out_is_never_trained_on(pairs: list[Pair], count: int) -> 
         for side in (0, 1):
             assert not {pair[side] for pair in part} & {pair[side] for pair in others}
     positions = [pairs.index(pair) for pair in train]
-    assert len(set(train)) < len(train) or positions == sorted(positions)  # in the order of the file
+    assert len(set(train)) < len(train) or positions == sorted(
+        positions
+    )  # in the order of the file
     shuffled = random.Random(count).sample(pairs, len(pairs))
-    assert [sorted(part) for part in corpora.hold_out(shuffled, count, 2)] == [sorted(p) for p in (train, val, test)]
+    assert [sorted(part) for part in corpora.hold_out(shuffled, count, 2)] == [
+        sorted(p) for p in (train, val, test)
+    ]
 
 
 def test_case_and_spacing_do_not_make_another_sentence() -> None:
-    pairs = [("Hallo du", "a"), ("hallo  DU ", "b"), ("x", "B")] + [(f"s{n}", f"t{n}") for n in range(97)]
+    pairs = [("Hallo du", "a"), ("hallo  DU ", "b"), ("x", "B")] + [
+        (f"s{n}", f"t{n}") for n in range(97)
+    ]
     for part in corpora.hold_out(pairs, 5, 2):
         assert sum(pair in pairs[:3] for pair in part) in (0, 3)
 
 
 def test_large_groups_stay_in_training() -> None:
-    large = [(f"dasselbe {size}", f"always {size} {number}") for size in (300, 40) for number in range(size)]
-    train, val = corpora.hold_out(large + [(f"s{number}", f"t{number}") for number in range(660)], 50, 1)
+    large = [
+        (f"dasselbe {size}", f"always {size} {number}")
+        for size in (300, 40)
+        for number in range(size)
+    ]
+    train, val = corpora.hold_out(
+        large + [(f"s{number}", f"t{number}") for number in range(660)], 50, 1
+    )
     assert set(large) <= set(train) and len(val) == 50
 
 
 def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
     write(tmp_path, t__tsv=numbered(200), v__tsv=numbered(3, "val"))
     whole = corpora.load(config(train="t.tsv", hold_out=7), tmp_path)
-    assert [len(part.pairs) for part in (whole.train, whole.val, whole.tests["test"])] == [186, 7, 7]
+    assert [len(part.pairs) for part in (whole.train, whole.val, whole.tests["test"])] == [
+        186,
+        7,
+        7,
+    ]
     assert (whole.val.name, whole.tests["test"].name) == ("val", "test")
     limited = corpora.load(config(train="t.tsv", hold_out=7, limit=10), tmp_path)
     assert (limited.val, limited.tests) == (whole.val, whole.tests)
-    assert limited.train.pairs == whole.train.pairs[:10] and limited.train.digest != whole.train.digest
+    assert (
+        limited.train.pairs == whole.train.pairs[:10] and limited.train.digest != whole.train.digest
+    )
     given_val = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=7), tmp_path)
-    assert [len(part.pairs) for part in (given_val.train, given_val.val, given_val.tests["test"])] == [193, 3, 7]
+    assert [
+        len(part.pairs) for part in (given_val.train, given_val.val, given_val.tests["test"])
+    ] == [193, 3, 7]
     no_test = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=0), tmp_path)
     assert (len(no_test.train.pairs), no_test.tests) == (200, {})
-    with pytest.raises(InputError, match=r"data.hold_out = 0, but nothing to validate on; give data.val"):
+    with pytest.raises(
+        InputError, match=r"data.hold_out = 0, but nothing to validate on; give data.val"
+    ):
         corpora.load(config(train="t.tsv", hold_out=0), tmp_path)
     at_most = corpora.load(config(train="t.tsv", hold_out=1000), tmp_path)
     assert len(at_most.val.pairs) == len(at_most.tests["test"].pairs) == 10  # 5 %
@@ -191,9 +232,15 @@ def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
     long = corpora.load(config(**paths, hold_out=7, join=2), tmp_path)
     assert long.val.pairs == [("a c", "b d"), ("e", "f")]
     assert [len(part.pairs) for part in (long.train, long.tests["test"])] == [97, 4]  # of 193 and 7
-    for one, other in ((single.train, long.train), (single.val, long.val), (single.tests["test"], long.tests["test"])):
+    for one, other in (
+        (single.train, long.train),
+        (single.val, long.val),
+        (single.tests["test"], long.tests["test"]),
+    ):
         for side in (0, 1):
-            assert " ".join(pair[side] for pair in other.pairs) == " ".join(pair[side] for pair in one.pairs)
+            assert " ".join(pair[side] for pair in other.pairs) == " ".join(
+                pair[side] for pair in one.pairs
+            )
         assert (one.name, one.dropped) == (other.name, other.dropped) and one.digest != other.digest
     text = "a c\nb d\ne\nf\n"
     assert long.val.digest == hashlib.sha256(text.encode()).hexdigest()
@@ -203,7 +250,9 @@ def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
         each * (1 + single.train.pairs[0][0].count(" ")) - 1 for each in (3, 3, 3, 1)
     ]
     assert limited.tests["test"].pairs[0][0].startswith(single.tests["test"].pairs[0][0])
-    assert corpora.load(config(**paths, join=1), tmp_path) == corpora.load(config(**paths), tmp_path)
+    assert corpora.load(config(**paths, join=1), tmp_path) == corpora.load(
+        config(**paths), tmp_path
+    )
     everything = corpora.load(config(**paths, join=1000), tmp_path)
     assert len(everything.train.pairs) == len(everything.val.pairs) == 1
 
@@ -211,7 +260,12 @@ def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
 def test_captions_are_joined() -> None:
     single = corpora.load(config(corpus="captions", limit=30))
     long = corpora.load(config(corpus="captions", limit=30, join=7))
-    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [5, 143, 143, 143]
+    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [
+        5,
+        143,
+        143,
+        143,
+    ]
     assert long.train.pairs[-1][0] == " ".join(source for source, _ in single.train.pairs[28:])
 
 
@@ -222,7 +276,9 @@ def test_captions_read_no_files(tmp_path: Path) -> None:
 
 def test_too_little_to_hold_out(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="a\tb\nc\td\n")
-    with pytest.raises(InputError, match=r"t.tsv': 2 pairs are too few .* give data.val and data.test"):
+    with pytest.raises(
+        InputError, match=r"t.tsv': 2 pairs are too few .* give data.val and data.test"
+    ):
         corpora.load(config(train="t.tsv"), tmp_path)
 
 
@@ -230,7 +286,10 @@ def test_captions_in_both_directions() -> None:
     forth = corpora.load(config(corpus="captions", limit=30))
     back = corpora.load(config(corpus="captions", limit=30, source="en", target="de"))
     assert len(forth.train.pairs) == 30 and len(forth.val.pairs) == 1000
-    assert {name: len(test.pairs) for name, test in forth.tests.items()} == {"test": 1000, "test_structures": 1000}
+    assert {name: len(test.pairs) for name, test in forth.tests.items()} == {
+        "test": 1000,
+        "test_structures": 1000,
+    }
     assert [pair[::-1] for pair in back.train.pairs] == forth.train.pairs
     with pytest.raises(InputError, match="'captions' is de and en, not 'fr' and 'en'"):
         corpora.load(config(corpus="captions", source="fr"))
@@ -250,7 +309,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(served))
+    )
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     monkeypatch.setattr(multi30k, "HOME", f"http://127.0.0.1:{server.server_port}")
@@ -270,7 +331,9 @@ def test_multi30k_is_downloaded_once(home: Path, tmp_path: Path) -> None:
         file.unlink()
     assert corpora.load(config(corpus="multi30k")) == corpus
     cache = tmp_path / "cache" / "seq2see" / "multi30k"
-    assert {path.name for path in cache.iterdir()} == {name for name in multi30k.SUMS if ".fr." not in name}
+    assert {path.name for path in cache.iterdir()} == {
+        name for name in multi30k.SUMS if ".fr." not in name
+    }
     (cache / "val.en.gz").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"val.en.gz: cannot download .*404"):
         corpora.load(config(corpus="multi30k"))
@@ -278,20 +341,28 @@ def test_multi30k_is_downloaded_once(home: Path, tmp_path: Path) -> None:
 
 def test_a_wrong_checksum_keeps_nothing(home: Path, tmp_path: Path) -> None:
     (home / "train.de.gz").write_bytes(gzip.compress(b"changed\n"))
-    with pytest.raises(InputError, match=r"train.de.gz: SHA-256 \w{64} instead of \w{64}; nothing was kept"):
+    with pytest.raises(
+        InputError, match=r"train.de.gz: SHA-256 \w{64} instead of \w{64}; nothing was kept"
+    ):
         corpora.load(config(corpus="multi30k"))
     assert not list(tmp_path.glob("cache/**/*.gz"))
 
 
-def test_without_a_network_the_way_out_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_way_out_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(multi30k, "HOME", "http://127.0.0.1:1")
-    with pytest.raises(InputError, match=r"http://127.0.0.1:1/train.de.gz: cannot download .*--data DIR"):
+    with pytest.raises(
+        InputError, match=r"http://127.0.0.1:1/train.de.gz: cannot download .*--data DIR"
+    ):
         corpora.load(config(corpus="multi30k"))
     with pytest.raises(InputError, match="is de, en and fr, not 'cs'"):
         corpora.load(config(corpus="multi30k", source="cs"))
 
 
-def test_where_multi30k_is_found(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_multi30k_is_found(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, text in (("given", "given"), ("named/multi30k", "named")):
         (tmp_path / name).mkdir(parents=True)
         for split in ("train", "val", "test"):
@@ -317,7 +388,12 @@ def test_the_real_multi30k() -> None:
         "test_2017_flickr": 1000,
     }
     long = corpora.load(config(corpus="multi30k", join=16))
-    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [1813, 64, 63, 63]
+    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [
+        1813,
+        64,
+        63,
+        63,
+    ]
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")

@@ -2,7 +2,7 @@
 
 import re
 
-from seq2see.config import DataConfig
+from seq2see.recipe.schema import DataConfig
 from seq2see.text import captions, labels
 from seq2see.text.corpora import Parallel
 
@@ -13,7 +13,9 @@ def data(kind: str, **keys: str) -> DataConfig:
 
 def corpus(split: str, count: int, german_first: bool = True) -> Parallel:
     pairs = [(caption.source, caption.target) for caption in captions.generate(split, count)]
-    return Parallel(split, pairs if german_first else [(target, source) for source, target in pairs], "")
+    return Parallel(
+        split, pairs if german_first else [(target, source) for source, target in pairs], ""
+    )
 
 
 def test_languages_take_turns() -> None:
@@ -25,7 +27,9 @@ def test_languages_take_turns() -> None:
 
 def test_the_number_of_a_caption_is_that_of_its_verb() -> None:
     english = labels.labelled(corpus("train", 1500), data("number"))
-    german = labels.labelled(corpus("train", 1500, german_first=False), data("number", source="en", target="de"))
+    german = labels.labelled(
+        corpus("train", 1500, german_first=False), data("number", source="en", target="de")
+    )
     assert [label for _, label in english] == [label for _, label in german]
     assert labels.vocabulary(data("number")).words([4, 5]) == ["singular", "plural"]
     # What opens with its subject and has no clause inside shows its number in the first finite verb.
@@ -50,6 +54,12 @@ def test_the_number_of_a_caption_is_that_of_its_verb() -> None:
 
 
 def test_und_makes_two_of_one() -> None:
-    joined = [caption for caption in captions.generate("train", 1500) if caption.structure == "perfect"]
-    both = [caption for caption in joined if re.match(r"(The|A|An|This) [\w ]+ and (the|a|an|this) ", caption.target)]
+    joined = [
+        caption for caption in captions.generate("train", 1500) if caption.structure == "perfect"
+    ]
+    both = [
+        caption
+        for caption in joined
+        if re.match(r"(The|A|An|This) [\w ]+ and (the|a|an|this) ", caption.target)
+    ]
     assert both and all(caption.plural for caption in both)

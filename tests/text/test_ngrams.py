@@ -18,7 +18,10 @@ SENTENCES = [[4, 5, 6, 4, 5], [4, 5, 7], [8, 4, 5, 6], [9], [4, 6, 6, 3], []]
 @pytest.fixture(scope="module")
 def texts() -> tuple[int, list[list[int]], list[list[int]]]:
     """A vocabulary of captions and two sets of them as its ids."""
-    train, test = ([captions.words(c.target) for c in captions.generate(*of)] for of in (("train", 800), ("test", 100)))
+    train, test = (
+        [captions.words(c.target) for c in captions.generate(*of)]
+        for of in (("train", 800), ("test", 100))
+    )
     vocab = Vocab(sorted({word for words in train[:400] for word in words}))
     return len(vocab), list(map(vocab.ids, train)), list(map(vocab.ids, test))
 
@@ -26,7 +29,9 @@ def texts() -> tuple[int, list[list[int]], list[list[int]]]:
 @orders
 def test_probabilities_sum_to_one_whatever_came_before(order: int) -> None:
     model, chance = NGrams(order, SIZE, SENTENCES), random.Random(order)
-    contexts = [[chance.randrange(3, SIZE) for _ in range(length)] for length in range(6) for _ in range(5)]
+    contexts = [
+        [chance.randrange(3, SIZE) for _ in range(length)] for length in range(6) for _ in range(5)
+    ]
     for before in (*contexts, *([BEGIN, *context] for context in contexts), [4, 5], [BEGIN, 4, 5]):
         found = model.probabilities(before)
         assert found.shape == (SIZE,) and found.sum() == pytest.approx(1, abs=1e-12)
@@ -35,7 +40,9 @@ def test_probabilities_sum_to_one_whatever_came_before(order: int) -> None:
 
 
 @orders
-def test_they_sum_to_one_on_captions(order: int, texts: tuple[int, list[list[int]], list[list[int]]]) -> None:
+def test_they_sum_to_one_on_captions(
+    order: int, texts: tuple[int, list[list[int]], list[list[int]]]
+) -> None:
     size, train, test = texts
     model = NGrams(order, size, train)
     for sentence in test[:10]:
@@ -43,14 +50,18 @@ def test_they_sum_to_one_on_captions(order: int, texts: tuple[int, list[list[int
             assert model.probabilities([BEGIN, *sentence[:end]]).sum() == pytest.approx(1, abs=1e-9)
 
 
-def test_perplexity_falls_with_the_order(texts: tuple[int, list[list[int]], list[list[int]]]) -> None:
+def test_perplexity_falls_with_the_order(
+    texts: tuple[int, list[list[int]], list[list[int]]],
+) -> None:
     size, train, test = texts
     found = [NGrams(order, size, train).perplexity(test) for order in (1, 2, 3)]
     assert found[0] > 2 * found[1] > 2.1 * found[2] > 10
 
 
 def test_an_unseen_word_gets_what_was_taken_from_the_others() -> None:
-    model = NGrams(1, SIZE, [[4, 4, 4, 5]])  # counts: 4 three times, 5 and </s> once; half is taken from each
+    model = NGrams(
+        1, SIZE, [[4, 4, 4, 5]]
+    )  # counts: 4 three times, 5 and </s> once; half is taken from each
     found = model.probabilities([])
     assert found[10] == found[UNKNOWN] == pytest.approx(1.5 / 5 / 9)
     assert found[4] == pytest.approx(2.5 / 5 + 1.5 / 5 / 9)
@@ -70,7 +81,9 @@ def test_log_probabilities_are_those_of_each_token_and_the_end() -> None:
     model = NGrams(3, SIZE, SENTENCES)
     found = model.log_probabilities([4, 5, 6])
     before: list[list[int]] = [[BEGIN], [BEGIN, 4], [4, 5], [5, 6]]
-    expected = [math.log(model.probabilities(b)[id]) for b, id in zip(before, (4, 5, 6, END), strict=True)]
+    expected = [
+        math.log(model.probabilities(b)[id]) for b, id in zip(before, (4, 5, 6, END), strict=True)
+    ]
     assert found == pytest.approx(expected)
     both = [*found, *model.log_probabilities([9])]
     assert model.perplexity([[4, 5, 6], [9]]) == pytest.approx(math.exp(-sum(both) / 6))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2see.config import TokenizerConfig
 from seq2see.errors import InputError
+from seq2see.recipe.schema import TokenizerConfig
 from seq2see.text import corpora, tokenizers
 from seq2see.text.tokenizers import SHARPNESS, Subwords, Tokenizer, Words
 from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN
@@ -23,11 +23,16 @@ PAIRS = [
     ("Ein Hund läuft durch den grünen Park.", "A dog runs through the green park."),
     ("Zwei Männer spielen Fußball.", "Two men are playing football."),
     ("Eine Frau mit Hut liest ein Buch.", "A woman with a hat is reading a book."),
-    ("Kinder spielen im Wasser <s> und lachen </s>.", "Children play in the water <s> and laugh </s>."),
+    (
+        "Kinder spielen im Wasser <s> und lachen </s>.",
+        "Children play in the water <s> and laugh </s>.",
+    ),
     ("Der Mann trägt ein rotes T-Shirt.", "The man doesn't wear a red t-shirt."),
 ]
 TEXTS = [text for pair in PAIRS for text in pair]
-LETTERS = sorted({*"".join(TEXTS)} - {*"</>"})  # SentencePiece leaves "<s>" and "</s>" out of its training text
+LETTERS = sorted(
+    {*"".join(TEXTS)} - {*"</>"}
+)  # SentencePiece leaves "<s>" and "</s>" out of its training text
 MULTI30K = Path(os.environ.get("SEQ2SEE_DATA", "")) / "multi30k"
 real = pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not under SEQ2SEE_DATA")
 
@@ -36,11 +41,15 @@ bpe = Subwords.train(TEXTS, "bpe", 90)
 char = Subwords.train(TEXTS, "char", 90)
 german = Words.train([source for source, _ in PAIRS], "de", 1, None)
 english = Words.train([target for _, target in PAIRS], "en", 1, None)
-subwords = pytest.mark.parametrize("tokenizer", [unigram, bpe, char], ids=["unigram", "bpe", "char"])
+subwords = pytest.mark.parametrize(
+    "tokenizer", [unigram, bpe, char], ids=["unigram", "bpe", "char"]
+)
 every = pytest.mark.parametrize(
     "tokenizer", [unigram, bpe, char, german, english], ids=["unigram", "bpe", "char", "de", "en"]
 )
-any_text = st.text(max_size=30) | st.lists(st.sampled_from([*TEXTS, *SPECIALS, "▁", " "])).map("".join)
+any_text = st.text(max_size=30) | st.lists(st.sampled_from([*TEXTS, *SPECIALS, "▁", " "])).map(
+    "".join
+)
 
 
 def lines(split: str, language: str) -> list[str]:
@@ -97,10 +106,13 @@ def test_characters_are_one_each_and_the_rarest_go_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "size", "rule"), [("bpe", 8000, "at most"), ("bpe", 9, "at least"), ("unigram", 9, "at least")]
+    ("kind", "size", "rule"),
+    [("bpe", 8000, "at most"), ("bpe", 9, "at least"), ("unigram", 9, "at least")],
 )
 def test_a_size_that_does_not_fit_names_one_that_does(kind: str, size: int, rule: str) -> None:
-    with pytest.raises(InputError, match=rf"tokenizer.size = {size} is too .* {rule} (\d+)$") as caught:
+    with pytest.raises(
+        InputError, match=rf"tokenizer.size = {size} is too .* {rule} (\d+)$"
+    ) as caught:
         Subwords.train(TEXTS, kind, size)
     possible = int(str(caught.value).split()[-1])
     assert len(Subwords.train(TEXTS, kind, possible)) == possible
@@ -119,7 +131,9 @@ def test_samples_are_other_cuts_of_the_same_text() -> None:
     # The share of a cut is ∝ exp(α Σ log p).
     weights = {cut: math.exp(SHARPNESS * sum(unigram._scores[id] for id in cut)) for cut in drawn}
     shares = {cut: weight / sum(weights.values()) for cut, weight in weights.items()}
-    assert max(shares.values()) > 2 * min(shares.values())  # so that drawing evenly would fail below
+    assert max(shares.values()) > 2 * min(
+        shares.values()
+    )  # so that drawing evenly would fail below
     assert all(abs(drawn[cut] / 4000 - share) < 0.02 for cut, share in shares.items())
 
 
@@ -183,7 +197,11 @@ def test_saved_and_loaded_is_the_same(config: TokenizerConfig, tmp_path: Path) -
     trained = tokenizers.train(config, "de", "en", PAIRS)
     tokenizers.save(trained, tmp_path, config, "f")
     loaded = tokenizers.load(tmp_path)
-    assert (loaded.source is loaded.target) == (trained.source is trained.target) == (config.size == 90)
+    assert (
+        (loaded.source is loaded.target)
+        == (trained.source is trained.target)
+        == (config.size == 90)
+    )
     assert (loaded.languages, loaded.fingerprint) == (("de", "en"), "f")
     for source, target in PAIRS:
         assert loaded.source.encode(source) == trained.source.encode(source)
@@ -202,15 +220,23 @@ def test_each_side_learns_from_its_own_text(name: str) -> None:
 
 @configs
 @pytest.mark.parametrize("damage", ["missing", "changed", "no json", "broken json", "empty json"])
-def test_a_damaged_file_is_named_and_made_anew(config: TokenizerConfig, damage: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_and_made_anew(
+    config: TokenizerConfig, damage: str, tmp_path: Path
+) -> None:
     tokenizers.cached(config, "de", "en", PAIRS, tmp_path)
     about = tmp_path / "tokenizer.json"
-    victim = about if "json" in damage else next(path for path in sorted(tmp_path.iterdir()) if path != about)
+    victim = (
+        about
+        if "json" in damage
+        else next(path for path in sorted(tmp_path.iterdir()) if path != about)
+    )
     content = victim.read_bytes()
     if damage in ("missing", "no json"):
         victim.unlink()
     else:
-        victim.write_bytes({"changed": content[:-1] + b"?", "broken json": content[:-9]}.get(damage, b"{}"))
+        victim.write_bytes(
+            {"changed": content[:-1] + b"?", "broken json": content[:-9]}.get(damage, b"{}")
+        )
     with pytest.raises(InputError, match=victim.name):
         tokenizers.load(tmp_path)
     assert tokenizers.cached(config, "de", "en", PAIRS, tmp_path)[1] is False
@@ -228,7 +254,9 @@ def test_a_model_that_is_none_is_refused(content: bytes, tmp_path: Path) -> None
 def test_the_cache_is_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = TokenizerConfig(size=90)
 
-    def taken(settings: TokenizerConfig = config, source: str = "de", pairs: list[tuple[str, str]] = PAIRS) -> bool:
+    def taken(
+        settings: TokenizerConfig = config, source: str = "de", pairs: list[tuple[str, str]] = PAIRS
+    ) -> bool:
         return tokenizers.cached(settings, source, "en", pairs, tmp_path)[1]
 
     assert [taken(), taken(), taken(TokenizerConfig(size=90, sampling=0.5))] == [False, True, True]
@@ -236,7 +264,9 @@ def test_the_cache_is_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not taken()
     assert not taken(source="fr")
     (a, b), *rest = PAIRS
-    assert not taken(pairs=[(a + b[:1], b[1:]), *rest])  # the same letters, cut between the sides elsewhere
+    assert not taken(
+        pairs=[(a + b[:1], b[1:]), *rest]
+    )  # the same letters, cut between the sides elsewhere
     assert not taken()
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     assert [taken(), taken()] == [False, True]
@@ -245,14 +275,18 @@ def test_the_cache_is_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_text_modules_import_fast_and_alone() -> None:
     heavy = "torch spacy sentencepiece numpy matplotlib"
     code = "import sys, seq2see.text.corpora, seq2see.text.tokenizers\nprint(sorted({*sys.argv} & {*sys.modules}))"
-    done = subprocess.run([sys.executable, "-c", code, *heavy.split()], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *heavy.split()], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 @real
 @pytest.mark.parametrize(("language", "entries"), [("de", 8316), ("en", 6384)])
 def test_multi30k_vocabularies(language: str, entries: int) -> None:
-    texts = [text for split in ("train", "val", "test_2016_flickr") for text in lines(split, language)]
+    texts = [
+        text for split in ("train", "val", "test_2016_flickr") for text in lines(split, language)
+    ]
     assert len(Words.train(texts, language, 2, None)) == entries
 
 

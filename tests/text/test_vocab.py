@@ -38,7 +38,9 @@ def test_an_id_out_of_range_is_unknown() -> None:
 
 
 @given(counts=st.dictionaries(words, st.integers(1, 9)))
-def test_saved_and_loaded_is_the_same(counts: dict[str, int], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_saved_and_loaded_is_the_same(
+    counts: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.mktemp("vocab") / "words.txt"
     vocab = Vocab.build(Counter(counts), min_frequency=2, size=None)
     vocab.save(path)

@@ -18,7 +18,8 @@ from seq2see.training.optimizer import adam
 def example(value: float = 1.0) -> Checkpoint:
     weights = {"a": torch.full((2, 3), value), "b": torch.arange(5.0) + value}
     return Checkpoint(
-        {"weights": weights, "optimizer": {"w/step": torch.tensor(3.0)}}, {"update": 3, "scores": {"x": -0.5}}
+        {"weights": weights, "optimizer": {"w/step": torch.tensor(3.0)}},
+        {"update": 3, "scores": {"x": -0.5}},
     )
 
 
@@ -79,7 +80,15 @@ def test_what_is_missing_or_broken_is_named(tmp_path: Path) -> None:
     weights.unlink()
     assert str(weights) in refusal(folder)
     weights.write_bytes(content)
-    for broken in ("", text[:-9], "[]", "null", '{"state": {}}', '{"state": {}, "sha256": 3}', "\x00"):
+    for broken in (
+        "",
+        text[:-9],
+        "[]",
+        "null",
+        '{"state": {}}',
+        '{"state": {}, "sha256": 3}',
+        "\x00",
+    ):
         state.write_text(broken)
         assert str(state) in refusal(folder)
     state.write_bytes(b"\xff")
@@ -135,7 +144,9 @@ def test_a_crash_while_saving_leaves_the_older_checkpoint_whole(
 
 
 @pytest.mark.parametrize("at", ["save_file", "fsync", "replace"])
-def test_a_full_disk_is_one_line_and_keeps_the_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+def test_a_full_disk_is_one_line_and_keeps_the_older(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
     checkpoint.save(tmp_path / "update-1", example())
 
     def full(*_: object) -> None:
@@ -146,7 +157,10 @@ def test_a_full_disk_is_one_line_and_keeps_the_older(tmp_path: Path, monkeypatch
         checkpoint.save(tmp_path / "update-2", example())
     monkeypatch.undo()
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path}/update-2: cannot write the checkpoint: ") and "\n" not in message
+    assert (
+        message.startswith(f"{tmp_path}/update-2: cannot write the checkpoint: ")
+        and "\n" not in message
+    )
     assert "No space left" in message and "earlier checkpoints are kept" in message
     assert [path.name for path in tmp_path.iterdir()] == ["update-1"]
     checkpoint.load(tmp_path / "update-1")
@@ -154,7 +168,9 @@ def test_a_full_disk_is_one_line_and_keeps_the_older(tmp_path: Path, monkeypatch
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(WorkError, match=r"file/update-1: cannot write the checkpoint: .*Not a directory"):
+    with pytest.raises(
+        WorkError, match=r"file/update-1: cannot write the checkpoint: .*Not a directory"
+    ):
         checkpoint.save(tmp_path / "file" / "update-1", example())
 
 
@@ -162,7 +178,10 @@ def test_checkpoints_are_listed_oldest_first_without_unfinished_ones(tmp_path: P
     for name in ("update-00000010", "update-00000009", ".update-00000011.tmp", "events"):
         (tmp_path / name).mkdir()
     (tmp_path / "update-note").write_text("")
-    assert [path.name for path in checkpoint.saved_in(tmp_path)] == ["update-00000009", "update-00000010"]
+    assert [path.name for path in checkpoint.saved_in(tmp_path)] == [
+        "update-00000009",
+        "update-00000010",
+    ]
     assert checkpoint.saved_in(tmp_path / "nothing") == []
 
 
@@ -170,7 +189,9 @@ def test_average_is_the_mean(tmp_path: Path) -> None:
     for update, value in enumerate((1.0, 2.0, 6.0)):
         checkpoint.save(tmp_path / f"update-{update}", example(value))
     mean = checkpoint.average(checkpoint.saved_in(tmp_path), "weights")
-    assert torch.equal(mean["a"], torch.full((2, 3), 3.0)) and torch.equal(mean["b"], torch.arange(5.0) + 3)
+    assert torch.equal(mean["a"], torch.full((2, 3), 3.0)) and torch.equal(
+        mean["b"], torch.arange(5.0) + 3
+    )
     assert mean["a"].dtype == torch.float32
 
 
@@ -196,12 +217,21 @@ def test_a_tied_weight_appears_once_and_comes_back_into_both() -> None:
     [
         ({"output.bias": None}, "here: no weight 'output.bias'"),
         ({"extra": torch.zeros(1)}, "here: unknown weight 'extra'"),
-        ({"output.bias": torch.zeros(4)}, r"here: weight 'output.bias' has shape \(4,\).* wants \(5,\)"),
+        (
+            {"output.bias": torch.zeros(4)},
+            r"here: weight 'output.bias' has shape \(4,\).* wants \(5,\)",
+        ),
         ({"output.bias": torch.zeros(5, 1)}, r"here: weight 'output.bias' has shape \(5, 1\)"),
     ],
 )
-def test_weights_of_another_model_are_refused_by_name(change: dict[str, torch.Tensor | None], says: str) -> None:
-    weights = {name: tensor for name, tensor in (checkpoint.weights(Tied()) | change).items() if tensor is not None}
+def test_weights_of_another_model_are_refused_by_name(
+    change: dict[str, torch.Tensor | None], says: str
+) -> None:
+    weights = {
+        name: tensor
+        for name, tensor in (checkpoint.weights(Tied()) | change).items()
+        if tensor is not None
+    }
     with pytest.raises(InputError, match=says):
         checkpoint.copy_into(Tied(), weights, "here")
 
@@ -219,14 +249,19 @@ def test_an_optimizer_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
     optimizer, other = adam(first.parameters()), adam(second.parameters())
     for seed in range(3):
         step(first, optimizer, seed)
-    groups = {"weights": checkpoint.weights(first), "optimizer": checkpoint.optimizer_tensors(first, optimizer)}
+    groups = {
+        "weights": checkpoint.weights(first),
+        "optimizer": checkpoint.optimizer_tensors(first, optimizer),
+    }
     checkpoint.save(tmp_path / "update-3", Checkpoint(groups, {}))
     found = checkpoint.load(tmp_path / "update-3").groups
     checkpoint.copy_into(second, found["weights"], "here")
     checkpoint.copy_into_optimizer(second, other, found["optimizer"])
     step(first, optimizer, 9)
     step(second, other, 9)
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True)
+    )
 
 
 def test_a_changed_state_is_found(tmp_path: Path) -> None:

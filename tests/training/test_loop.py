@@ -15,17 +15,21 @@ from torch import nn
 from torch.nn import functional
 
 from seq2see.batches import IdPair, by_sentences, collate
-from seq2see.config import ModelConfig, TrainConfig
 from seq2see.errors import InputError, WorkError
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.vocab import PAD
-from seq2see.training import checkpoint, gradients
+from seq2see.training import checkpoint
+from seq2see.training import update as gradients
 from seq2see.training.loop import Training, Validation
 from seq2see.training.report import Reporter
 
 CLASSES, WIDTH = 13, 8
 PAIRS: list[IdPair] = [
-    ([4 + (3 * n + i) % 9 for i in range(1 + n % 5)], [4 + (5 * n + i) % 9 for i in range(1 + n % 7)])
+    (
+        [4 + (3 * n + i) % 9 for i in range(1 + n % 5)],
+        [4 + (5 * n + i) % 9 for i in range(1 + n % 7)],
+    )
     for n in range(22)
 ]
 
@@ -62,12 +66,20 @@ def training(
 ) -> Training:
     config = TrainConfig.model_validate({"lr": 0.01, "warmup": 2, **keys})
     return Training(
-        network or model(), config, WIDTH, folder, lambda epoch: PAIRS, validate or losses(*[1.0] * 99), reporter
+        network or model(),
+        config,
+        WIDTH,
+        folder,
+        lambda epoch: PAIRS,
+        validate or losses(*[1.0] * 99),
+        reporter,
     )
 
 
 def events(folder: Path, kind: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     return [line for line in lines if line["event"] == kind]
 
 
@@ -96,7 +108,14 @@ def test_accumulated_batches_give_the_gradient_of_one_large_one(
 
 
 def test_an_update_is_adam_on_the_mean_loss_per_token(reporter: Reporter, tmp_path: Path) -> None:
-    keys = {"steps": 2, "batch_sentences": 5, "accumulate": 2, "clip": 0.0, "label_smoothing": 0.2, "seed": 9}
+    keys = {
+        "steps": 2,
+        "batch_sentences": 5,
+        "accumulate": 2,
+        "clip": 0.0,
+        "label_smoothing": 0.2,
+        "seed": 9,
+    }
     run = training(reporter, tmp_path / "c", network=model().double(), **keys)
     run.run()
     other = model().double()
@@ -105,7 +124,10 @@ def test_an_update_is_adam_on_the_mean_loss_per_token(reporter: Reporter, tmp_pa
     for update, lines in enumerate(([*plan[0], *plan[1]], [*plan[2], *plan[3]]), start=1):
         batch = collate(PAIRS, lines)
         loss = functional.cross_entropy(
-            other(batch).flatten(0, 1), batch.target_out.flatten(), ignore_index=PAD, label_smoothing=0.2
+            other(batch).flatten(0, 1),
+            batch.target_out.flatten(),
+            ignore_index=PAD,
+            label_smoothing=0.2,
         )
         loss.backward()
         for group in adam.param_groups:
@@ -117,9 +139,16 @@ def test_an_update_is_adam_on_the_mean_loss_per_token(reporter: Reporter, tmp_pa
 
 
 @pytest.mark.parametrize(("choose", "best"), [("loss", 4), ("bleu", 2)])
-def test_the_best_checkpoint_is_kept_and_returned(reporter: Reporter, tmp_path: Path, choose: str, best: int) -> None:
+def test_the_best_checkpoint_is_kept_and_returned(
+    reporter: Reporter, tmp_path: Path, choose: str, best: int
+) -> None:
     run = training(
-        reporter, tmp_path / "c", losses(3.0, 5.0, 4.0, 1.0, 2.0), steps=5, checkpoint_every=1, choose=choose
+        reporter,
+        tmp_path / "c",
+        losses(3.0, 5.0, 4.0, 1.0, 2.0),
+        steps=5,
+        checkpoint_every=1,
+        choose=choose,
     )
     chosen = run.run()
     kept = tmp_path / "c" / f"update-{best:08d}"
@@ -134,7 +163,9 @@ def test_the_best_checkpoint_is_kept_and_returned(reporter: Reporter, tmp_path: 
     assert (event["updates"], event["epochs"]) == (5, 5)  # 22 short pairs are one batch
 
 
-def test_patience_counts_validations_without_a_better_one(reporter: Reporter, tmp_path: Path) -> None:
+def test_patience_counts_validations_without_a_better_one(
+    reporter: Reporter, tmp_path: Path
+) -> None:
     run = training(
         reporter,
         tmp_path / "c",
@@ -145,7 +176,13 @@ def test_patience_counts_validations_without_a_better_one(reporter: Reporter, tm
     )
     run.run()
     assert run.position.update == 16
-    assert [event["best"] for event in events(tmp_path, "validation")] == [True, True, False, False, True] + [False] * 3
+    assert [event["best"] for event in events(tmp_path, "validation")] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ] + [False] * 3
 
 
 def test_without_patience_a_run_never_stops_early(reporter: Reporter, tmp_path: Path) -> None:
@@ -162,25 +199,35 @@ def test_an_average_is_taken_where_it_validates_better(
     kept: dict[int, checkpoint.Tensors] = {}
 
     def validate(network: nn.Module) -> Validation:
-        kept[len(kept) + 1] = {name: tensor.clone() for name, tensor in checkpoint.weights(network).items()}
+        kept[len(kept) + 1] = {
+            name: tensor.clone() for name, tensor in checkpoint.weights(network).items()
+        }
         return found(network)
 
-    run = training(reporter, tmp_path / "c", validate, steps=6, checkpoint_every=1, average=3, average_of=which)
+    run = training(
+        reporter, tmp_path / "c", validate, steps=6, checkpoint_every=1, average=3, average_of=which
+    )
     chosen = run.run()
     for name, tensor in chosen.items():
         mean = sum(kept[update][name].double() for update in averaged) / 3
         torch.testing.assert_close(tensor, mean.float())
     (event,) = events(tmp_path, "chosen")
-    assert event["weights"] == "the average of " + ", ".join(f"update-{update:08d}" for update in averaged)
+    assert event["weights"] == "the average of " + ", ".join(
+        f"update-{update:08d}" for update in averaged
+    )
 
 
 def test_an_average_that_validates_worse_is_not_taken(reporter: Reporter, tmp_path: Path) -> None:
-    run = training(reporter, tmp_path / "c", losses(2.0, 1.0, 3.0, 1.5), steps=3, checkpoint_every=1, average=2)
+    run = training(
+        reporter, tmp_path / "c", losses(2.0, 1.0, 3.0, 1.5), steps=3, checkpoint_every=1, average=2
+    )
     run.run()
     assert events(tmp_path, "chosen")[0]["weights"] == "update-00000002"
 
 
-def test_the_moving_average_is_what_is_validated_and_kept(reporter: Reporter, tmp_path: Path) -> None:
+def test_the_moving_average_is_what_is_validated_and_kept(
+    reporter: Reporter, tmp_path: Path
+) -> None:
     looked_at: list[torch.Tensor] = []
 
     def validate(network: nn.Module) -> Validation:
@@ -227,9 +274,13 @@ def test_a_loss_that_is_not_finite_ends_the_run_in_one_line(
         assert all(tensor.isfinite().all() for tensor in state.groups["weights"].values())
 
 
-def test_a_validation_that_is_not_finite_is_no_checkpoint(reporter: Reporter, tmp_path: Path) -> None:
+def test_a_validation_that_is_not_finite_is_no_checkpoint(
+    reporter: Reporter, tmp_path: Path
+) -> None:
     run = training(reporter, tmp_path / "c", losses(1.0, math.nan), steps=9, checkpoint_every=2)
-    with pytest.raises(WorkError, match=r"update 4: the validation loss is nan; the last good .*update-00000002"):
+    with pytest.raises(
+        WorkError, match=r"update 4: the validation loss is nan; the last good .*update-00000002"
+    ):
         run.run()
     assert [path.name for path in checkpoint.saved_in(tmp_path / "c")] == ["update-00000002"]
 
@@ -242,7 +293,9 @@ def test_a_budget_in_minutes_ends_near_its_time(reporter: Reporter, tmp_path: Pa
     assert 1.5 <= run.position.seconds < 10
     validations = events(tmp_path, "validation")
     assert 2 <= len(validations) <= 11
-    assert [event["seconds"] for event in validations] == sorted(event["seconds"] for event in validations)
+    assert [event["seconds"] for event in validations] == sorted(
+        event["seconds"] for event in validations
+    )
 
 
 def test_time_spent_before_counts_after_resuming(reporter: Reporter, tmp_path: Path) -> None:
@@ -259,8 +312,12 @@ def test_time_spent_before_counts_after_resuming(reporter: Reporter, tmp_path: P
     assert second.position.seconds >= 59.5
 
 
-@pytest.mark.parametrize("keys", [{"steps": 10}, {"epochs": 3}, {"steps": 7, "checkpoint_every": 3}])
-def test_when_checkpoints_are_written(reporter: Reporter, tmp_path: Path, keys: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "keys", [{"steps": 10}, {"epochs": 3}, {"steps": 7, "checkpoint_every": 3}]
+)
+def test_when_checkpoints_are_written(
+    reporter: Reporter, tmp_path: Path, keys: dict[str, int]
+) -> None:
     run = training(reporter, tmp_path / "c", batch_sentences=5, **keys)
     run.run()
     updates = [event["update"] for event in events(tmp_path, "validation")]
@@ -276,16 +333,32 @@ def test_an_epoch_counts_everything_once(reporter: Reporter, tmp_path: Path) -> 
     run.run()
     tokens = sum(len(target) + 1 for _, target in PAIRS)
     first, second = events(tmp_path, "epoch")
-    assert (first["steps"], first["updates"], first["samples"], first["tokens"]) == (5, 2, 22, tokens)
-    assert (second["steps"], second["updates"], second["samples"], second["tokens"]) == (10, 4, 44, 2 * tokens)
+    assert (first["steps"], first["updates"], first["samples"], first["tokens"]) == (
+        5,
+        2,
+        22,
+        tokens,
+    )
+    assert (second["steps"], second["updates"], second["samples"], second["tokens"]) == (
+        10,
+        4,
+        44,
+        2 * tokens,
+    )
     assert events(tmp_path, "chosen")[0]["epochs"] == 2
 
 
 @pytest.mark.parametrize("change", [{"groups": {}}, {"state": {"update": 1, "phase": 3}}])
-def test_a_checkpoint_of_something_else_is_refused(reporter: Reporter, tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_checkpoint_of_something_else_is_refused(
+    reporter: Reporter, tmp_path: Path, change: dict[str, Any]
+) -> None:
     training(reporter, tmp_path / "c", steps=1).run()
     path = tmp_path / "c" / "update-00000001"
     saved = checkpoint.load(path)
-    checkpoint.save(path, checkpoint.Checkpoint(**{"groups": saved.groups, "state": saved.state, **change}))
-    with pytest.raises(InputError, match="update-00000001: not a checkpoint that this version can go on from"):
+    checkpoint.save(
+        path, checkpoint.Checkpoint(**{"groups": saved.groups, "state": saved.state, **change})
+    )
+    with pytest.raises(
+        InputError, match="update-00000001: not a checkpoint that this version can go on from"
+    ):
         training(reporter, tmp_path / "c", steps=2).resume(path)

@@ -33,17 +33,26 @@ def dense(logits: Tensor, target: Tensor, epsilon: float, over: str) -> Tensor:
         else:
             q[PAD], q[right] = 0.0, 1 - epsilon
         assert float(q.sum()) == pytest.approx(1)
-        total = total - (q * row.log_softmax(0)).sum() + (torch.xlogy(q, q).sum() if over == "others" else 0)
+        total = (
+            total
+            - (q * row.log_softmax(0)).sum()
+            + (torch.xlogy(q, q).sum() if over == "others" else 0)
+        )
     return total
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.7])
 @pytest.mark.parametrize("over", ["all", "others"])
-def test_loss_and_gradient_are_those_of_the_dense_target(over: str, epsilon: float, seed: int) -> None:
+def test_loss_and_gradient_are_those_of_the_dense_target(
+    over: str, epsilon: float, seed: int
+) -> None:
     logits, target = example(seed)
     ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
-    loss, expected = smoothed_loss(ours, target, epsilon, over), dense(theirs, target, epsilon, over)
+    loss, expected = (
+        smoothed_loss(ours, target, epsilon, over),
+        dense(theirs, target, epsilon, over),
+    )
     torch.testing.assert_close(loss, expected, rtol=1e-10, atol=1e-10)
     (0.3 * loss).backward()
     (0.3 * expected).backward()
@@ -57,9 +66,15 @@ def test_loss_and_gradient_are_those_of_the_dense_target(over: str, epsilon: flo
 def test_all_is_torchs_label_smoothing_summed_over_tokens(epsilon: float) -> None:
     logits, target = example(4)
     expected = functional.cross_entropy(
-        logits.flatten(0, 1), target.flatten(), ignore_index=PAD, label_smoothing=epsilon, reduction="sum"
+        logits.flatten(0, 1),
+        target.flatten(),
+        ignore_index=PAD,
+        label_smoothing=epsilon,
+        reduction="sum",
     )
-    torch.testing.assert_close(smoothed_loss(logits, target, epsilon), expected, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        smoothed_loss(logits, target, epsilon), expected, rtol=1e-10, atol=1e-10
+    )
 
 
 def test_others_is_the_annotated_transformers_divergence() -> None:
@@ -75,7 +90,9 @@ def test_others_is_the_annotated_transformers_divergence() -> None:
 @pytest.mark.parametrize("over", ["all", "others"])
 def test_gradcheck(over: str) -> None:
     logits, target = example(6)
-    assert torch.autograd.gradcheck(lambda z: smoothed_loss(z, target, 0.1, over), logits.requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda z: smoothed_loss(z, target, 0.1, over), logits.requires_grad_()
+    )
 
 
 def test_a_sum_over_tokens_adds_up_over_batches() -> None:
@@ -104,8 +121,14 @@ def test_large_logits_overflow_nowhere() -> None:
 def test_the_loss_of_states_is_that_of_their_logits(over: str, classes: int) -> None:
     torch.manual_seed(8)
     output = torch.nn.Linear(7, classes).double()
-    states, target = torch.randn(6, 7, dtype=torch.float64, requires_grad=True), torch.randint(PAD + 1, classes, (6,))
-    losses = smoothed_loss_of(states, output, target, 0.1, over), smoothed_loss(output(states), target, 0.1, over)
+    states, target = (
+        torch.randn(6, 7, dtype=torch.float64, requires_grad=True),
+        torch.randint(PAD + 1, classes, (6,)),
+    )
+    losses = (
+        smoothed_loss_of(states, output, target, 0.1, over),
+        smoothed_loss(output(states), target, 0.1, over),
+    )
     torch.testing.assert_close(*losses, rtol=1e-12, atol=1e-12)
     slopes = [torch.autograd.grad(0.3 * loss, [states, *output.parameters()]) for loss in losses]
     torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-12)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from seq2see.config import ModelConfig
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig
 from seq2see.training.optimizer import (
     ADAMS_STEP,
     COEFFICIENTS,
@@ -83,7 +83,9 @@ def reference_step(weight: Tensor, gradient: Tensor, mean: Tensor, rate: float) 
     ahead = (1 - MOMENTUM) * gradient + MOMENTUM * mean
     wide = ahead.shape[0] <= ahead.shape[1]
     direction = newton_schulz(ahead if wide else ahead.T)
-    return weight - rate * ADAMS_STEP * max(weight.shape) ** 0.5 * (direction if wide else direction.T)
+    return weight - rate * ADAMS_STEP * max(weight.shape) ** 0.5 * (
+        direction if wide else direction.T
+    )
 
 
 def test_steps_are_those_of_the_formulas_one_by_one() -> None:
@@ -99,7 +101,9 @@ def test_steps_are_those_of_the_formulas_one_by_one() -> None:
         }
         step(made)
         for name, weight in expected.items():
-            torch.testing.assert_close(ours.get_parameter(name).detach(), weight, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(
+                ours.get_parameter(name).detach(), weight, rtol=1e-4, atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("tie", ["all", "target", "none"])
@@ -107,8 +111,12 @@ def test_all_but_hidden_matrices_stay_with_adam(tie: str) -> None:
     ours, theirs = model(tie), model(tie)
     muon, plain = Muon(ours), adam(theirs.parameters())
     hidden = {name for name, weight in ours.named_parameters() if is_hidden(name, weight)}
-    assert len(hidden) == 6 + 2 * 10  # four projections and two of the feed-forward; twice the projections to decode
-    assert not any("embedding" in name or "norm" in name or name == "output.weight" for name in hidden)
+    assert (
+        len(hidden) == 6 + 2 * 10
+    )  # four projections and two of the feed-forward; twice the projections to decode
+    assert not any(
+        "embedding" in name or "norm" in name or name == "output.weight" for name in hidden
+    )
     for update in range(3):
         for network, made in ((ours, muon), (theirs, plain)):
             fill_gradients(network, update)

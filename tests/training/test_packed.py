@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from seq2see.batches import IdPair, collate
-from seq2see.config import ModelConfig
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import PAD
 from seq2see.training.packed import Places, answers
 
@@ -24,7 +24,9 @@ KINDS: list[dict[str, object]] = [
 @pytest.mark.parametrize("pairs", [UNEVEN, EVEN], ids=["uneven", "even"])
 def test_the_same_as_the_model_at_real_tokens(kind: dict[str, object], pairs: list[IdPair]) -> None:
     torch.manual_seed(5)
-    config = ModelConfig.model_validate({"width": 8, "heads": 2, "encoder_layers": 2, "decoder_layers": 3, **kind})
+    config = ModelConfig.model_validate(
+        {"width": 8, "heads": 2, "encoder_layers": 2, "decoder_layers": 3, **kind}
+    )
     model = Transformer(config, 13, 17).double().eval()
     batch = collate(pairs, range(len(pairs)))
     found = answers(model, batch)

@@ -18,10 +18,14 @@ import torch
 from seq2see import __version__
 from seq2see.bench.attention_worker import KERNEL, Job, Measured
 from seq2see.errors import InputError, WorkError
-from seq2see.evaluate import machine
+from seq2see.scoring.bleu import machine
 
-FITTED = 4  # growth is fitted over lengths down to a quarter of the longest: below, other costs show
-HELD = 3  # matrices of n × n numbers that attention with weights holds at once, forward and backward
+FITTED = (
+    4  # growth is fitted over lengths down to a quarter of the longest: below, other costs show
+)
+HELD = (
+    3  # matrices of n × n numbers that attention with weights holds at once, forward and backward
+)
 ENVIRONMENT = {
     # Memory that was given back is kept for the next call (glibc); other systems do not know these.
     "MALLOC_MMAP_MAX_": "0",
@@ -100,21 +104,31 @@ def bench_attention(
     """Time and peak memory of every kind of layer at every length, and how both grow."""
     lengths = sorted(set(lengths))
     if len(lengths) < 2:
-        raise InputError(f"--lengths {', '.join(map(str, lengths))}: growth needs two different lengths or more")
+        raise InputError(
+            f"--lengths {', '.join(map(str, lengths))}: growth needs two different lengths or more"
+        )
     _check_memory(lengths[-1], batch)
     job = Job([*THEORY], lengths, width, batch, reach, seconds)
     measured = run(job, say)
     rows = [row(kind, length, reach, measured) for kind in THEORY for length in lengths]
     fitted_over = fitted(lengths)
     return Growth(
-        exponents={kind: exponents([each for each in rows if each.kind == kind], fitted_over) for kind in THEORY},
+        exponents={
+            kind: exponents([each for each in rows if each.kind == kind], fitted_over)
+            for kind in THEORY
+        },
         theory=THEORY,
         fitted_over=fitted_over,
         rows=rows,
         rounds=len(measured[0].seconds),
-        settings={key: value for key, value in asdict(job).items() if key != "kinds"} | {"kernel": KERNEL},
+        settings={key: value for key, value in asdict(job).items() if key != "kinds"}
+        | {"kernel": KERNEL},
         machine=machine(),
-        versions={"seq2see": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        versions={
+            "seq2see": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
     )
 
 
@@ -123,7 +137,9 @@ def read_lengths(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part)):
-            raise InputError(f"--lengths {text}: {part!r} must be a whole number from 1 on, with commas between")
+            raise InputError(
+                f"--lengths {text}: {part!r} must be a whole number from 1 on, with commas between"
+            )
     return [int(part) for part in parts]
 
 
@@ -131,7 +147,9 @@ def _check_memory(length: int, batch: int) -> None:
     needed, free = HELD * 4 * batch * length**2, psutil.virtual_memory().available
     if needed > free:
         held = f"{HELD} × {batch} × {length}² numbers, {needed / 2**30:,.1f} GB"
-        raise InputError(f"--lengths {length}: self-attention holds {held}; {free / 2**30:,.1f} GB are free")
+        raise InputError(
+            f"--lengths {length}: self-attention holds {held}; {free / 2**30:,.1f} GB are free"
+        )
 
 
 def run(job: Job, say: Callable[[str], None]) -> list[Measured]:
@@ -141,7 +159,11 @@ def run(job: Job, say: Callable[[str], None]) -> list[Measured]:
     said = "it said nothing"
     with tempfile.TemporaryFile() as figures:
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=figures, stderr=subprocess.PIPE, env=os.environ | ENVIRONMENT
+            command,
+            stdin=subprocess.PIPE,
+            stdout=figures,
+            stderr=subprocess.PIPE,
+            env=os.environ | ENVIRONMENT,
         ) as worker:
             assert worker.stdin is not None and worker.stderr is not None
             worker.stdin.write(json.dumps(asdict(job)).encode())

@@ -22,8 +22,26 @@ LOOKS = {
     "self_attention_fused": ("#cc79a7", "o--"),
     "window": (figures.BLUE, "^-"),
 }
-HEADS = ["layer", "n", "forward ms", "training ms", "forward MB", "training MB", "sequential", "path"]
-GROWTH = ["growth", "operations", "time", "theory", "memory", "theory", "forward time", "forward memory"]
+HEADS = [
+    "layer",
+    "n",
+    "forward ms",
+    "training ms",
+    "forward MB",
+    "training MB",
+    "sequential",
+    "path",
+]
+GROWTH = [
+    "growth",
+    "operations",
+    "time",
+    "theory",
+    "memory",
+    "theory",
+    "forward time",
+    "forward memory",
+]
 
 
 def lines(found: Growth) -> list[str]:
@@ -83,8 +101,16 @@ def draw(found: Growth) -> Figure:
     for kind in found.exponents:
         rows = [row for row in found.rows if row.kind == kind]
         fit, theory = found.exponents[kind], found.theory[kind]
-        _line(time, kind, rows, [row.training_ms for row in rows], f": {fit.time:.2f} ({theory.time})")
-        _line(memory, kind, rows, [row.training_mb for row in rows], f": {fit.memory:.2f} ({theory.memory})")
+        _line(
+            time, kind, rows, [row.training_ms for row in rows], f": {fit.time:.2f} ({theory.time})"
+        )
+        _line(
+            memory,
+            kind,
+            rows,
+            [row.training_mb for row in rows],
+            f": {fit.memory:.2f} ({theory.memory})",
+        )
         if kind != "self_attention_fused":  # its path is that of the other
             _line(path, kind, rows, [row.path for row in rows], "")
     figures.label(time, "Time, forward and backward", "n, the length", "ms")
@@ -93,12 +119,16 @@ def draw(found: Growth) -> Figure:
     for axes in (time, memory, path):
         _scale(axes, sorted({row.length for row in found.rows}))
     for axes in (time, memory):
-        axes.axvspan(found.fitted_over[0], found.fitted_over[-1], color="#f2f2f2", zorder=0, linewidth=0)
+        axes.axvspan(
+            found.fitted_over[0], found.fitted_over[-1], color="#f2f2f2", zorder=0, linewidth=0
+        )
         axes.get_legend().set_title("exponent over the grey lengths (in theory)", prop={"size": 7})
     return figure
 
 
-def _line(axes: Axes, kind: str, rows: list[Row], values: list[float] | list[int], growth: str) -> None:
+def _line(
+    axes: Axes, kind: str, rows: list[Row], values: list[float] | list[int], growth: str
+) -> None:
     colour, mark = LOOKS[kind]
     lengths = [row.length for row in rows]
     name = NAMES[kind] if growth else NAMES[kind].partition(",")[0]

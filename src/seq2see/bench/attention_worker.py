@@ -64,11 +64,15 @@ class Layer(nn.Module):
             return self.inner(x)[0], None
         if self.kind == "convolutional" and self.inner is not None:
             return self.inner(x.transpose(1, 2)).transpose(1, 2), None
-        heads = x[:, None]  # (B, 1, S, D): the fused kernel takes sentences and heads, and nothing less
+        heads = x[
+            :, None
+        ]  # (B, 1, S, D): the fused kernel takes sentences and heads, and nothing less
         if self.kind == "window":
             output, weights = attend_window(heads, heads, heads, self.reach)
         else:
-            output, weights = attend(heads, heads, heads, need_weights=self.kind == "self_attention")
+            output, weights = attend(
+                heads, heads, heads, need_weights=self.kind == "self_attention"
+            )
         return output[:, 0], weights
 
 
@@ -89,11 +93,15 @@ def peak_bytes(run: Callable[[], object]) -> int:
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as watched:
+    with profile(
+        activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True
+    ) as watched:
         run()
     torch.set_num_threads(threads)
     assert watched.profiler is not None and watched.profiler.kineto_results is not None
-    events = [event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"]
+    events = [
+        event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"
+    ]
     now = highest = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
         now += event.nbytes()
@@ -127,7 +135,9 @@ def measure(job: Job, say: Callable[[str], None]) -> list[Measured]:
             runs.append(run)
             found.append(Measured(kind, length, what, peak_bytes(run), []))
     rounds, started = 0, time.perf_counter()
-    while not rounds or (time.perf_counter() - started) * (rounds + 1) / rounds <= job.seconds - (started - begun):
+    while not rounds or (time.perf_counter() - started) * (rounds + 1) / rounds <= job.seconds - (
+        started - begun
+    ):
         rounds += 1
         say(f"round {rounds} · {time.perf_counter() - begun:.0f} of {job.seconds:g} s")
         for run, each in zip(runs, found, strict=True):
@@ -148,7 +158,10 @@ def main() -> None:
     job = Job(**json.load(sys.stdin))
     try:
         found = measure(job, lambda line: print(line, file=sys.stderr, flush=True))
-    except (RuntimeError, MemoryError) as error:  # torch says with the first that there is no memory left
+    except (
+        RuntimeError,
+        MemoryError,
+    ) as error:  # torch says with the first that there is no memory left
         sys.exit(" ".join(str(error).split()) or "not enough memory")
     json.dump([asdict(each) for each in found], sys.stdout)
 

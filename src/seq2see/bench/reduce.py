@@ -16,16 +16,16 @@ from seq2see.batches import Batch, IdPair, collate
 from seq2see.bench.attention_worker import peak_bytes
 from seq2see.bench.translate import Text, own_text
 from seq2see.errors import InputError
-from seq2see.evaluate import machine, score
-from seq2see.layers.plans import Merging, TopPruning
-from seq2see.layers.reducing import Reducible, counts, operations
+from seq2see.layers.reduction.encoder import Reducible, counts, operations
+from seq2see.layers.reduction.plans import Merging, TopPruning
 from seq2see.layers.trace import Trace
-from seq2see.pictures import albums
-from seq2see.tasks import collate_of, encode, fitting
+from seq2see.pictures import datasets as albums
+from seq2see.scoring.bleu import machine, score
+from seq2see.tasks.images import load_pictures
+from seq2see.tasks.text import collate_of, encode, fitting
+from seq2see.tasks.translate import Translator, load, opened, recipe_of
 from seq2see.text import corpora
 from seq2see.text.vocab import PAD
-from seq2see.translator import Translator, load, opened, recipe_of
-from seq2see.vision import load_pictures
 
 FASTER = 1.03  # times: less may be noise
 WARM = 4  # sentences
@@ -38,7 +38,9 @@ class Setting:
 
     kind: str
     amount: float  # tokens merged in each layer (in the mean); the last layer's threshold; the share left after it
-    shares: tuple[float, ...] = field(default=(), kw_only=True)  # left after each layer, where these are not even steps
+    shares: tuple[float, ...] = field(
+        default=(), kw_only=True
+    )  # left after each layer, where these are not even steps
 
     def __str__(self) -> str:
         plain = self.kind in (UNTOUCHED.kind, TRAINED.kind) or self.shares
@@ -62,7 +64,9 @@ class Setting:
 
 
 UNTOUCHED = Setting("untouched", 0)
-TRAINED = Setting("as trained", 0)  # by the plan of the model's own recipe, soft thresholds taken hard
+TRAINED = Setting(
+    "as trained", 0
+)  # by the plan of the model's own recipe, soft thresholds taken hard
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ class Row(Setting):
 
     per_second: float  # sentences or pictures, from input to answer
     encoded_per_second: float  # by the encoder alone
-    layer_gflops: list[float]  # of each layer's matrix products, for one sentence or picture in the mean
+    layer_gflops: list[
+        float
+    ]  # of each layer's matrix products, for one sentence or picture in the mean
     layer_tokens: list[float]  # after each layer, of one in the mean
     peak_memory_mb: float  # of the encoder on the largest batch
     quality: float  # of a hundred; of random settings the mean over the rounds
@@ -96,7 +102,9 @@ class Frontier:
     measure: str  # of quality: bleu or accuracy
     trained: str | None  # the plan of the model's own recipe, if it has one
     rows: list[Row]  # the untouched model first, then as it was trained to be
-    pays: Row | None  # the fastest that is about as good as the untouched model, if it is any faster
+    pays: (
+        Row | None
+    )  # the fastest that is about as good as the untouched model, if it is any faster
     machine: dict[str, Any]
 
 
@@ -238,13 +246,23 @@ def _tokens(batch: Batch, trace: Trace) -> Tensor:
 
 def what_pays(rows: Sequence[Row], tolerance: float) -> Row | None:
     """The fastest row that is about as good as the first, the untouched model, if it is clearly faster."""
-    allowed = [row for row in rows if row.quality >= rows[0].quality - tolerance and "random" not in row.kind]
+    allowed = [
+        row
+        for row in rows
+        if row.quality >= rows[0].quality - tolerance and "random" not in row.kind
+    ]
     best = max(allowed, key=lambda row: row.per_second)
     return best if best.per_second >= FASTER * rows[0].per_second else None
 
 
 def task_of(
-    directory: Path, text: Text | None, data: Path | None, *, limit: int = 1000, batch: int = 64, beam: int = 1
+    directory: Path,
+    text: Text | None,
+    data: Path | None,
+    *,
+    limit: int = 1000,
+    batch: int = 64,
+    beam: int = 1,
 ) -> Task:
     """The model of a directory and the head of its test set, or of a text to be translated."""
     recipe = recipe_of(directory, "translate", "classify", "images")
@@ -253,7 +271,9 @@ def task_of(
         text = text or own_text(found, directory, lambda line: print(line, file=sys.stderr), data)
         return _translation(found, directory, text, limit, batch, beam)
     if text is not None:
-        raise InputError("--source is for models that translate; others have the test set of their recipe")
+        raise InputError(
+            "--source is for models that translate; others have the test set of their recipe"
+        )
     model: Any
     pairs: Sequence[IdPair]
     if recipe.task == "images":
@@ -288,21 +308,32 @@ def _alike(pairs: Sequence[IdPair], limit: int, size: int) -> list[list[int]]:
 
 
 def _accuracy(guesses: Sequence[Tensor], batches: Sequence[Batch]) -> float:
-    right = sum(int((guess == batch.target_out).sum()) for guess, batch in zip(guesses, batches, strict=True))
+    right = sum(
+        int((guess == batch.target_out).sum())
+        for guess, batch in zip(guesses, batches, strict=True)
+    )
     return 100 * right / sum(len(batch.lines) for batch in batches)
 
 
-def _translation(translator: Translator, directory: Path, text: Text, limit: int, batch: int, beam: int) -> Task:
+def _translation(
+    translator: Translator, directory: Path, text: Text, limit: int, batch: int, beam: int
+) -> Task:
     """Sources that the model takes as a whole: pieces of longer ones would be inputs of another kind."""
     if not text.references:
-        raise InputError("--reference is missing: without it nobody can tell what fewer tokens cost")
+        raise InputError(
+            "--reference is missing: without it nobody can tell what fewer tokens cost"
+        )
     recipe, pair, device = translator.recipe, translator.tokenizers, translator.device
     encoded: list[IdPair] = [(pair.source.encode(source), []) for source in text.sources]
     fits = fitting(encoded, recipe.data.max_length, text.name)[:limit]
-    sources, references = ([each[line] for line in fits] for each in (text.sources, text.references))
+    sources, references = (
+        [each[line] for line in fits] for each in (text.sources, text.references)
+    )
     pairs = [encoded[line] for line in fits]
     if not isinstance(translator.model, Reducible):
-        raise InputError(f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune")
+        raise InputError(
+            f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune"
+        )
     return Task(
         translator.model,
         text.name,
@@ -311,6 +342,8 @@ def _translation(translator: Translator, directory: Path, text: Text, limit: int
         answer=lambda model: Translator(recipe, pair, model, device).translate(sources, beam=beam),
         quality=lambda outputs: score(outputs, references).bleu,
         encode=lambda model, batch, trace: model.encode(batch.source, trace),
-        warm=lambda model: Translator(recipe, pair, model, device).translate(sources[:WARM], beam=beam),
+        warm=lambda model: Translator(recipe, pair, model, device).translate(
+            sources[:WARM], beam=beam
+        ),
         decodes=True,
     )

@@ -27,7 +27,10 @@ def lines(found: Frontier) -> list[str]:
     """The table, and what of it pays."""
     first = found.rows[0]
     heads = ["", "a second", "faster", "encoder", "faster", "GFLOPs", "of all", "tokens left", "MB"]
-    rows = [*table([[*heads, NAMES[found.measure]], *(_cells(row, first) for row in found.rows)]), ""]
+    rows = [
+        *table([[*heads, NAMES[found.measure]], *(_cells(row, first) for row in found.rows)]),
+        "",
+    ]
     rounds = "measured once" if found.rounds < 2 else f"medians of {found.rounds} rounds"
     rows.append(f"{found.count} of {found.text}, {first.tokens_left:.1f} tokens each · {rounds}")
     if found.trained:
@@ -59,14 +62,23 @@ def _cells(row: Row, first: Row) -> list[str]:
 def draw(found: Frontier) -> Figure:
     """Quality against speed, of all that happens from input to answer and of the encoder alone; and against FLOPs."""
     figure = Figure(figsize=(13, 4.2), layout="constrained")
-    figure.suptitle("Up and to the right is better; dotted: random tokens, to see what the choice is worth", fontsize=9)
+    figure.suptitle(
+        "Up and to the right is better; dotted: random tokens, to see what the choice is worth",
+        fontsize=9,
+    )
     first, faster = found.rows[0], "times as fast as the untouched model"
     panels: list[tuple[str, str, Callable[[Row], float]]] = [
         ("from input to answer", faster, lambda row: row.per_second / first.per_second),
         ("encoder alone", faster, lambda row: row.encoded_per_second / first.encoded_per_second),
-        ("operations of the encoder", "% of the untouched model's GFLOPs", lambda row: 100 * row.gflops_share),
+        (
+            "operations of the encoder",
+            "% of the untouched model's GFLOPs",
+            lambda row: 100 * row.gflops_share,
+        ),
     ]
-    for axes, (title, below, across) in zip(figure.subplots(1, 3, sharey=True), panels, strict=True):
+    for axes, (title, below, across) in zip(
+        figure.subplots(1, 3, sharey=True), panels, strict=True
+    ):
         for kind, (colour, style) in STYLES.items():
             some = [row for row in found.rows if row.kind == kind]
             points = [(across(row), row.quality) for row in (first, *some)]
@@ -75,8 +87,18 @@ def draw(found: Frontier) -> Figure:
                 axes.plot(x, y, style, color=colour, markersize=4, linewidth=1, label=kind)
             for row, point in zip(some, points[1:], strict=True):
                 amount = "" if kind == TRAINED.kind or row.shares else f"{row.amount:g}"
-                axes.annotate(amount, point, (3, 3), textcoords="offset points", fontsize=6, color=colour)
-        axes.plot(across(first), first.quality, "*", color="black", markersize=10, label=UNTOUCHED.kind, zorder=5)
+                axes.annotate(
+                    amount, point, (3, 3), textcoords="offset points", fontsize=6, color=colour
+                )
+        axes.plot(
+            across(first),
+            first.quality,
+            "*",
+            color="black",
+            markersize=10,
+            label=UNTOUCHED.kind,
+            zorder=5,
+        )
         label(axes, title, below, NAMES[found.measure])
     axes.invert_xaxis()  # fewer are better
     return figure

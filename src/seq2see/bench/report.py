@@ -12,7 +12,11 @@ from seq2see.see.comparison import table
 
 HEADS = ["engine", "precision", "beam", "batch", "workers × threads"]
 HEADS += ["sentences/s", "p50 ms", "p99 ms", "RAM MB", "start s", "BLEU"]
-COLOURS = {"torch float32": "#d55e00", "ct2 float32": "#56b4e9", "ct2 int8": "#0072b2"}  # told apart by everyone
+COLOURS = {
+    "torch float32": "#d55e00",
+    "ct2 float32": "#56b4e9",
+    "ct2 int8": "#0072b2",
+}  # told apart by everyone
 MARKS = "osD^vP*X"
 
 
@@ -60,20 +64,54 @@ def draw(found: Frontier) -> Figure:
     figure = Figure(figsize=(9, 5), layout="constrained")
     figure.suptitle(f"Up and to the left is better; ringed: {found.recommended.rule}", fontsize=9)
     axes = figure.subplots()
-    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}  # small letters stand out from lines
+    paper = {
+        "facecolor": "white",
+        "edgecolor": "none",
+        "alpha": 0.7,
+        "pad": 0.5,
+    }  # small letters stand out from lines
     note = functools.partial(axes.annotate, textcoords="offset points", fontsize=7, bbox=paper)
     beams, chosen = sorted({row.beam for row in found.rows}), _chosen(found.recommended)
     for row in found.rows:
         name, mark = f"{row.engine} {row.precision}", MARKS[beams.index(row.beam) % len(MARKS)]
         x, y = row.p50_ms, row.sentences_per_second
         axes.plot([x, row.p99_ms], [y, y], color=COLOURS[name], linewidth=1, alpha=0.35, zorder=1)
-        label = f"{name} · beam {row.beam}" + ("" if row.bleu is None else f" · BLEU {row.bleu:.1f}")
-        axes.plot(x, y, mark, color=COLOURS[name], markersize=7, markeredgecolor="white", zorder=4, label=label)
+        label = f"{name} · beam {row.beam}" + (
+            "" if row.bleu is None else f" · BLEU {row.bleu:.1f}"
+        )
+        axes.plot(
+            x,
+            y,
+            mark,
+            color=COLOURS[name],
+            markersize=7,
+            markeredgecolor="white",
+            zorder=4,
+            label=label,
+        )
         if row in chosen:
-            axes.plot(x, y, "o", markersize=15, color="black", fillstyle="none", markeredgewidth=0.8, zorder=5)
-            note(f"{chosen[row]}: {_shares(row, found.rows)}", (x, y), (-11, 0), ha="right", va="center", weight="bold")
+            axes.plot(
+                x,
+                y,
+                "o",
+                markersize=15,
+                color="black",
+                fillstyle="none",
+                markeredgewidth=0.8,
+                zorder=5,
+            )
+            note(
+                f"{chosen[row]}: {_shares(row, found.rows)}",
+                (x, y),
+                (-11, 0),
+                ha="right",
+                va="center",
+                weight="bold",
+            )
         else:
-            note(_shares(row, found.rows), (x, y), (-9, 0), ha="right", va="center", color="#555555")
+            note(
+                _shares(row, found.rows), (x, y), (-9, 0), ha="right", va="center", color="#555555"
+            )
     _scale(axes)
     _legend(axes, "small figures: workers × threads" + ", batch" * _batched(found.rows))
     return figure
@@ -81,7 +119,9 @@ def draw(found: Frontier) -> Figure:
 
 def _scale(axes: Axes) -> None:
     axes.set(xscale="log", yscale="log")
-    axes.set_xlabel("ms for one sentence: the median, and a line to the 99th percentile", fontsize=9)
+    axes.set_xlabel(
+        "ms for one sentence: the median, and a line to the 99th percentile", fontsize=9
+    )
     axes.set_ylabel("sentences a second, the whole text at once", fontsize=9)
     axes.margins(0.1, 0.08)
     left, right = axes.get_xlim()
@@ -98,7 +138,9 @@ def _scale(axes: Axes) -> None:
 def _legend(axes: Axes, title: str) -> None:
     handles, labels = axes.get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True))  # settings with one label have one mark
-    legend = axes.legend(named.values(), named.keys(), loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    legend = axes.legend(
+        named.values(), named.keys(), loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False
+    )
     legend.set_title(title)
     for text in (*legend.get_texts(), legend.get_title()):
         text.set_fontsize(8)

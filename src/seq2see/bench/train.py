@@ -10,26 +10,30 @@ from typing import Any
 
 import torch
 
-from seq2see import evaluate
 from seq2see.batches import IdPair, plan
-from seq2see.config import ModelConfig, Recipe, TrainConfig
 from seq2see.errors import InputError
 from seq2see.models.build import build
-from seq2see.tasks import encode, fitting
+from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
+from seq2see.scoring import bleu as evaluate
+from seq2see.tasks.text import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.training import optimizer as optimizers
-from seq2see.training.gradients import Gradients, workers_for
+from seq2see.training.update import Gradients, workers_for
 
 WARM_UP_UPDATES = 1
 MATRIX = 2048
 
 
-def bench_train(recipe: Recipe, data: Path | None, seconds: float, device: torch.device) -> dict[str, Any]:
+def bench_train(
+    recipe: Recipe, data: Path | None, seconds: float, device: torch.device
+) -> dict[str, Any]:
     """Train for some seconds on the recipe's own batches; count real tokens only."""
     if recipe.task != "translate":
         raise InputError(f"task = {recipe.task!r}: bench train measures translation alone")
     corpus = corpora.load(recipe.data, data)
-    pair = tokenizers.train(recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs)
+    pair = tokenizers.train(
+        recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs
+    )
     encoded = encode(recipe, pair, corpus.train)
     pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
     config = recipe.train
@@ -87,11 +91,16 @@ def training_operations(pairs: Sequence[IdPair], model: ModelConfig, classes: in
     Each weight takes part in one multiplication and one addition per token forward, and twice that backward.
     The keys and values of cross-attention are made of source tokens, the rest of the decoder of target tokens.
     """
-    source = torch.tensor([len(source) + 1.0 for source, _ in pairs], dtype=torch.float64)  # </s> counts
+    source = torch.tensor(
+        [len(source) + 1.0 for source, _ in pairs], dtype=torch.float64
+    )  # </s> counts
     target = torch.tensor([len(target) + 1.0 for _, target in pairs], dtype=torch.float64)
     width, attention = model.width, model.heads * model.head_size
     block, inner = width * attention, 2 * width * model.inner
-    matrices = model.encoder_layers * (4 * block + inner) * source + model.decoder_layers * 2 * block * source
+    matrices = (
+        model.encoder_layers * (4 * block + inner) * source
+        + model.decoder_layers * 2 * block * source
+    )
     matrices = matrices + (model.decoder_layers * (6 * block + inner) + classes * width) * target
     looked_at = model.encoder_layers * source**2
     looked_at = looked_at + model.decoder_layers * (target * (target + 1) / 2 + target * source)

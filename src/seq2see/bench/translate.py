@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from seq2see.bench.worker import Job, Measured, Setting
-from seq2see.convert import refuse
-from seq2see.ct2 import cores, library
+from seq2see.ct2.convert import refuse
+from seq2see.ct2.engine import cores, library
+from seq2see.ct2.export import convert, logged, sentences
 from seq2see.errors import InputError, WorkError
-from seq2see.evaluate import machine, score
-from seq2see.export import convert, logged, sentences
+from seq2see.scoring.bleu import machine, score
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
-from seq2see.translator import Translator, load
 
 SAMPLE = 100  # sentences translated one by one
 AT_LEAST = 1.0  # seconds of measured throughput; a short text is translated again and again
@@ -100,7 +100,9 @@ def bench_translate(
     """
     for count in threads:
         if count > cores():
-            raise InputError(f"--threads {count}: more than the {cores()} cores that this process may use")
+            raise InputError(
+                f"--threads {count}: more than the {cores()} cores that this process may use"
+            )
     translator = load(model, "cpu")
     text = _beginning(text or own_text(translator, model, say), limit)
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +110,10 @@ def bench_translate(
         if left_out:
             say(f"without ct2: {left_out}")
         wanted = settings(weights, beams, batches, threads or (1, cores()))
-        jobs = [_job(setting, model, weights[setting.engine, setting.precision], text) for setting in wanted]
+        jobs = [
+            _job(setting, model, weights[setting.engine, setting.precision], text)
+            for setting in wanted
+        ]
         measured, errors = in_turn(jobs, seconds, say)
     bleu, signature = _scores(measured, text)
     rows = [_row(setting, found, bleu.get(setting)) for setting, found in measured.items()]
@@ -126,7 +131,9 @@ def bench_translate(
     )
 
 
-def own_text(translator: Translator, model: Path, say: Callable[[str], None], data: Path | None = None) -> Text:
+def own_text(
+    translator: Translator, model: Path, say: Callable[[str], None], data: Path | None = None
+) -> Text:
     """The test set of the recipe, where its corpus is at hand; otherwise what `export` calibrates with."""
     try:
         corpus = corpora.load(translator.recipe.data, data)
@@ -136,7 +143,9 @@ def own_text(translator: Translator, model: Path, say: Callable[[str], None], da
         test = next(iter(corpus.tests.values()), corpus.val)
         joined = translator.recipe.data.join
         name = test.name if joined == 1 else f"{test.name}, {joined} joined"
-        return Text(name, [source for source, _ in test.pairs], [target for _, target in test.pairs])
+        return Text(
+            name, [source for source, _ in test.pairs], [target for _, target in test.pairs]
+        )
     name, few = "log.jsonl, repeated", logged(model / "log.jsonl")
     if not few:
         # Its translations are longer than real ones, since little in it tells a model to end.
@@ -148,11 +157,15 @@ def own_text(translator: Translator, model: Path, say: Callable[[str], None], da
 def _beginning(text: Text, limit: int) -> Text:
     sources = text.sources[:limit]
     if not any(map(str.strip, sources)):
-        raise InputError(f"{text.name}: the first {len(sources)} lines are empty; there is nothing to translate")
+        raise InputError(
+            f"{text.name}: the first {len(sources)} lines are empty; there is nothing to translate"
+        )
     return Text(text.name, sources, text.references[:limit])
 
 
-def convert_all(translator: Translator, model: Path, folder: Path) -> tuple[dict[tuple[str, str], Path], str | None]:
+def convert_all(
+    translator: Translator, model: Path, folder: Path
+) -> tuple[dict[tuple[str, str], Path], str | None]:
     """Where the weights for each engine and precision are; and if CTranslate2 is not among them, why."""
     weights = {("torch", "float32"): model}
     try:
@@ -167,7 +180,10 @@ def convert_all(translator: Translator, model: Path, folder: Path) -> tuple[dict
 
 
 def settings(
-    kinds: Iterable[tuple[str, str]], beams: Iterable[int], batches: Iterable[int], threads: Sequence[int]
+    kinds: Iterable[tuple[str, str]],
+    beams: Iterable[int],
+    batches: Iterable[int],
+    threads: Sequence[int],
 ) -> list[Setting]:
     """Every combination; CTranslate2 takes threads as workers side by side, for throughput, or in one, for latency."""
     found = [
@@ -194,7 +210,9 @@ def in_turn(
     measured: dict[Setting, list[Measured]] = {job.setting: [] for job in jobs}
     errors: dict[Setting, str] = {}
     begun, rounds = time.perf_counter(), 0
-    while measured and (not rounds or (time.perf_counter() - begun) * (rounds + 1) / rounds <= seconds):
+    while measured and (
+        not rounds or (time.perf_counter() - begun) * (rounds + 1) / rounds <= seconds
+    ):
         rounds += 1
         for place, job in enumerate(jobs, start=1):
             if job.setting in errors:
@@ -223,7 +241,9 @@ def run(job: Job) -> Measured:
     return Measured(**json.loads(done.stdout))
 
 
-def _scores(measured: dict[Setting, list[Measured]], text: Text) -> tuple[dict[Setting, float], str | None]:
+def _scores(
+    measured: dict[Setting, list[Measured]], text: Text
+) -> tuple[dict[Setting, float], str | None]:
     """BLEU of each setting, and its signature; many translate alike, and are scored once."""
     if not text.references:
         return {}, None

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seq2see import lines
-from seq2see.config import Recipe
+from seq2see.decoding import long_text as lines
+from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.errors import InputError, WorkError
-from seq2see.hypotheses import Hypothesis, Search
+from seq2see.recipe.schema import Recipe
 from seq2see.text import tokenizers
 
 Translate = Callable[[Sequence[str]], list[str]]
@@ -49,7 +49,9 @@ class Job:
     texts: list[str]
     sample: list[str]  # translated one by one
     seconds: float  # the texts are translated again until so many have passed
-    started: float = 0.0  # when the process was, by the clock on the wall, which all processes share
+    started: float = (
+        0.0  # when the process was, by the clock on the wall, which all processes share
+    )
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ def measure(job: Job) -> Measured:
 def _torch(job: Job) -> Translate:
     import torch
 
-    from seq2see.decode import search
-    from seq2see.translator import load
+    from seq2see.decoding.search import search
+    from seq2see.tasks.translate import load
 
     torch.set_num_threads(job.setting.threads)
     translator = load(job.model, "cpu")
@@ -95,16 +97,22 @@ def _torch(job: Job) -> Translate:
     def find(sources: list[list[int]]) -> list[list[Hypothesis]]:
         return search(model, sources, how, batch_tokens=job.setting.batch)  # type: ignore[arg-type]
 
-    return lambda texts: [best.text for best, *_ in lines.translate(texts, find, pair, limit, 1, _say_nothing)]
+    return lambda texts: [
+        best.text for best, *_ in lines.translate(texts, find, pair, limit, 1, _say_nothing)
+    ]
 
 
 def _ct2(job: Job) -> Translate:
-    from seq2see import ct2
+    from seq2see.ct2 import engine as ct2
 
     model, setting = Path(job.model), job.setting
     shared = ct2.Setting(setting.workers, setting.threads, setting.batch)
-    engine = ct2.Engine(Path(job.weights), Recipe.load(model / "recipe.toml"), tokenizers.load(model), shared)
-    return lambda texts: [best.text for best, *_ in engine.search(texts, beam=setting.beam, warn=_say_nothing)]
+    engine = ct2.Engine(
+        Path(job.weights), Recipe.load(model / "recipe.toml"), tokenizers.load(model), shared
+    )
+    return lambda texts: [
+        best.text for best, *_ in engine.search(texts, beam=setting.beam, warn=_say_nothing)
+    ]
 
 
 def _say_nothing(warning: str) -> None:
@@ -116,7 +124,9 @@ def _peak_memory_mb() -> float:
     try:
         # Not ru_maxrss: on Linux a new process inherits that of the one which started it, and ours has loaded torch.
         status = Path("/proc/self/status").read_text(encoding="utf-8")
-        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+        return next(
+            int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")
+        )
     except (OSError, StopIteration):
         scale = 2**20 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale

@@ -42,21 +42,29 @@ def attend(
         mask = combine(mask, bias != float("-inf"))
     if torch.is_grad_enabled():
         scores = scores if bias is None else scores + bias
-        weights = torch.softmax(scores if mask is None else scores.masked_fill(~mask, float("-inf")), -1)
+        weights = torch.softmax(
+            scores if mask is None else scores.masked_fill(~mask, float("-inf")), -1
+        )
     else:  # in place, since fresh memory costs more than the sums; and to add −∞ takes a fraction of filling it in
         if mask is not None:
             scores += torch.where(mask, 0.0 if bias is None else bias, float("-inf"))
         weights = torch.softmax(scores, -1, out=scores)
     if mask is not None and not (torch.is_inference_mode_enabled() and bool(mask.any(-1).all())):
-        weights = weights.masked_fill(~mask, 0.0)  # a row with nothing to attend to is NaN here, zeros from here on
+        weights = weights.masked_fill(
+            ~mask, 0.0
+        )  # a row with nothing to attend to is NaN here, zeros from here on
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)
 
 
-def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
+) -> Tensor:
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
     if mask is not None and mask.dim() < 2:
-        mask = mask.expand(query.shape[-2], key.shape[-2])  # the kernel takes no mask over the keys alone
+        mask = mask.expand(
+            query.shape[-2], key.shape[-2]
+        )  # the kernel takes no mask over the keys alone
     return functional.scaled_dot_product_attention(query, key, value, mask)  # (..., T, Kv)
 
 
@@ -101,24 +109,46 @@ class MultiHeadAttention(nn.Module):
             nn.init.normal_(self.key.weight, std=self.key.in_features**-0.5)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, need_weights: bool = False
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """query (B, T, D), key and value (B, S, D) → output (B, T, D) and, if asked, weights (B, H, T, S)."""
         return self.look(query, self.keys_values(key, value), mask, need_weights=need_weights)
 
     def keys_values(self, key: Tensor, value: Tensor, start: int = 0) -> KeysValues:
         """What there is to look at from position `start` on, split into heads; decoding keeps it between steps."""
-        return self.turn(self._split("key", self.key, key), start), self._split("value", self.value, value)
+        return self.turn(self._split("key", self.key, key), start), self._split(
+            "value", self.value, value
+        )
 
     def look(
-        self, query: Tensor, pair: KeysValues, mask: Maybe = None, *, bias: Maybe = None, need_weights: bool = False
+        self,
+        query: Tensor,
+        pair: KeysValues,
+        mask: Maybe = None,
+        *,
+        bias: Maybe = None,
+        need_weights: bool = False,
     ) -> tuple[Tensor, Maybe]:
         """Attend with `query` (B, T, D) to keys and values that are already projected."""
-        start = pair[0].shape[2] - query.shape[1]  # of a sequence that looks at itself, the last T positions
+        start = (
+            pair[0].shape[2] - query.shape[1]
+        )  # of a sequence that looks at itself, the last T positions
         query = self.turn(self._split("query", self.query, query), start)  # (B, H, T, K)
         dropout = self.dropout if self.training else 0.0
         heads, weights = attend(
-            query, *pair, mask, bias=bias, score=self.score, dropout=dropout, need_weights=need_weights
+            query,
+            *pair,
+            mask,
+            bias=bias,
+            score=self.score,
+            dropout=dropout,
+            need_weights=need_weights,
         )
         return self.output(heads.transpose(1, 2).flatten(2)), weights  # (B, T, D)
 

@@ -53,7 +53,13 @@ class Layer(nn.Module):
     feed_forward_residual: Residual
 
     def look(
-        self, x: Tensor, past: KeysValues | None, mask: Maybe, *, bias: Maybe = None, need_weights: bool = False
+        self,
+        x: Tensor,
+        past: KeysValues | None,
+        mask: Maybe,
+        *,
+        bias: Maybe = None,
+        need_weights: bool = False,
     ) -> tuple[Tensor, KeysValues, Maybe]:
         """The new positions x (B, T, D) look at `past` and themselves: x after it, the past grown by T, the weights."""
         check_sequence("x", x, self.self_attention.query.in_features)
@@ -73,7 +79,12 @@ class EncoderLayer(Layer):
     """Self-attention, then feed-forward (section 3.1)."""
 
     def __init__(
-        self, self_attention: MultiHeadAttention, feed_forward: FeedForward, *, dropout: float = 0.0, norm: str = "pre"
+        self,
+        self_attention: MultiHeadAttention,
+        feed_forward: FeedForward,
+        *,
+        dropout: float = 0.0,
+        norm: str = "pre",
     ) -> None:
         super().__init__()
         width = common_width(self_attention.output, feed_forward.contract)
@@ -129,6 +140,8 @@ class DecoderLayer(Layer):
         y = self.cross_residual.before(x)
         sentences = len(memory[0])  # all hypotheses of one look at the same memory
         y = y.reshape(sentences, len(y) // max(1, sentences) * y.shape[1], y.shape[2])
-        y, weights = self.cross_attention.look(y, memory, memory_mask, bias=memory_bias, need_weights=wanted(trace))
+        y, weights = self.cross_attention.look(
+            y, memory, memory_mask, bias=memory_bias, need_weights=wanted(trace)
+        )
         keep(trace, "cross", weights)
         return self.transform(self.cross_residual.after(x, y.view_as(x))), past  # (B, T, D)

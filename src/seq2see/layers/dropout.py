@@ -51,9 +51,13 @@ def _kept(x: Tensor, p: float) -> Tensor:
     """0 with probability p, which is rounded to 16 bits, and 1 / (1 − p) otherwise, for each number of x."""
     generator = getattr(_own, "generator", None) or _generator(int(torch.randint(2**63 - 1, ())))
     drawn = torch.from_numpy(generator.integers(-(2**63), 2**63, (x.numel() + 3) // 4))
-    four_each = drawn.view(torch.int16)[: x.numel()].view(x.shape)  # 64 random bits serve four numbers
+    four_each = drawn.view(torch.int16)[: x.numel()].view(
+        x.shape
+    )  # 64 random bits serve four numbers
     dropped = round(p * 2**16)
-    return torch.ge(four_each, dropped - 2**15, out=torch.empty_like(x)).mul_(1 / (1 - dropped / 2**16))
+    return torch.ge(four_each, dropped - 2**15, out=torch.empty_like(x)).mul_(
+        1 / (1 - dropped / 2**16)
+    )
 
 
 class _DropRelu(torch.autograd.Function):

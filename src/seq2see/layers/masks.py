@@ -12,7 +12,9 @@ def padding_mask(ids: Tensor, pad: int) -> Tensor:
     return (ids != pad)[:, None, None, :]  # (B, 1, 1, S)
 
 
-def causal_mask(targets: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
+def causal_mask(
+    targets: int, keys: int | None = None, device: torch.device | None = None
+) -> Tensor:
     """Position t may attend to positions up to t (section 3.2.3); the last of `targets` sees all of `keys`."""
     keys = targets if keys is None else keys
     if keys < targets:
@@ -20,11 +22,15 @@ def causal_mask(targets: int, keys: int | None = None, device: torch.device | No
     return torch.ones(targets, keys, dtype=torch.bool, device=device).tril(keys - targets)  # (T, S)
 
 
-def window_mask(targets: int, reach: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
+def window_mask(
+    targets: int, reach: int, keys: int | None = None, device: torch.device | None = None
+) -> Tensor:
     """Position t may attend to those at most `reach` away: restricted self-attention (section 4, table 1)."""
     keys = targets if keys is None else keys
     if reach < 0 or keys < targets:
-        raise ValueError(f"reach ({reach}) must be at least 0, and keys ({keys}) at least targets ({targets})")
+        raise ValueError(
+            f"reach ({reach}) must be at least 0, and keys ({keys}) at least targets ({targets})"
+        )
     everything, past = torch.ones(targets, keys, dtype=torch.bool, device=device), keys - targets
     return everything.tril(past + reach).triu(past - reach)  # (T, S)
 
@@ -33,7 +39,9 @@ def prefix_mask(prefix: int, length: int, device: torch.device | None = None) ->
     """Everything may attend to the first `prefix` positions, the rest is causal: source and target in one sequence."""
     if not 0 <= prefix <= length:
         raise ValueError(f"prefix ({prefix}) must be between 0 and length ({length})")
-    return causal_mask(length, device=device) | (torch.arange(length, device=device) < prefix)  # (S, S)
+    return causal_mask(length, device=device) | (
+        torch.arange(length, device=device) < prefix
+    )  # (S, S)
 
 
 def order_mask(order: Tensor) -> Tensor:

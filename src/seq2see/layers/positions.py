@@ -30,7 +30,10 @@ class Positions:
     def __call__(self, start: int, like: Tensor) -> Tensor:
         """The encodings of the T positions from `start`, in the type and on the device of `like` (..., T, D)."""
         check_start(start)
-        end, table = start + like.shape[-2], self.table  # another thread may put a shorter one in its place
+        end, table = (
+            start + like.shape[-2],
+            self.table,
+        )  # another thread may put a shorter one in its place
         if end > len(table) or table.dtype != like.dtype or table.device != like.device:
             with torch.inference_mode(False):  # kept, so that training may multiply by it
                 self.table = table = sinusoidal(max(end, 2 * len(table)), like.shape[-1]).to(like)
@@ -46,7 +49,11 @@ class LearnedPositions(nn.Module):
 
     def forward(self, start: int, like: Tensor) -> Tensor:
         """The vectors of the T positions from `start`, for `like` (B, T, D)."""
-        end, length, width = start + like.shape[-2], self.embedding.num_embeddings, self.embedding.embedding_dim
+        end, length, width = (
+            start + like.shape[-2],
+            self.embedding.num_embeddings,
+            self.embedding.embedding_dim,
+        )
         if end > length:
             raise ValueError(f"a sentence has {end} positions; {length} were learned")
         return self.embedding.weight[start:end] * math.sqrt(width)  # (T, D)
@@ -59,4 +66,6 @@ def rotate(x: Tensor, encodings: Tensor) -> Tensor:
     """
     sine, cosine = encodings[:, 0::2], encodings[:, 1::2]  # (T, K/2)
     even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(-2)  # (..., T, K)
+    return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1).flatten(
+        -2
+    )  # (..., T, K)

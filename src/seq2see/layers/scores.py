@@ -44,13 +44,17 @@ class Bilinear(nn.Module):
 class Projected(nn.Module):
     """⟨q W, k U⟩ / √d: both sides meet in a space of their own, of `inner` numbers."""
 
-    def __init__(self, query_size: int, key_size: int, inner: int, heads: int | None = None) -> None:
+    def __init__(
+        self, query_size: int, key_size: int, inner: int, heads: int | None = None
+    ) -> None:
         super().__init__()
         self.query_weight = _matrix(query_size, inner, heads)
         self.key_weight = _matrix(key_size, inner, heads)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        return scaled_dot(_times(query, self.query_weight, "query"), _times(key, self.key_weight, "key"))
+        return scaled_dot(
+            _times(query, self.query_weight, "query"), _times(key, self.key_weight, "key")
+        )
 
 
 class Additive(nn.Module):
@@ -59,7 +63,9 @@ class Additive(nn.Module):
     What it holds would grow with T × S × inner, so it goes by the row, and again for gradients.
     """
 
-    def __init__(self, query_size: int, key_size: int, inner: int, heads: int | None = None) -> None:
+    def __init__(
+        self, query_size: int, key_size: int, inner: int, heads: int | None = None
+    ) -> None:
         super().__init__()
         self.query_weight = _matrix(query_size, inner, heads, variance=0.5)
         self.key_weight = _matrix(key_size, inner, heads, variance=0.5)
@@ -92,11 +98,15 @@ class _AddedFits(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, key, vector = ctx.saved_tensors
-        query_slope, key_slope, vector_slope = (torch.zeros_like(x).contiguous() for x in (query, key, vector))
+        query_slope, key_slope, vector_slope = (
+            torch.zeros_like(x).contiguous() for x in (query, key, vector)
+        )
         for rows, pairs in _AddedFits.by_rows(query, key):
             slope = slopes[0][..., rows, :, None]  # (..., t, S, 1)
             vector_slope += (pairs.transpose(-2, -1) @ slope).sum_to_size(vector.shape)
-            pairs.square_().neg_().add_(1.0).mul_(slope)  # tanh' = 1 − tanh²; the vector follows after the sums
+            pairs.square_().neg_().add_(1.0).mul_(
+                slope
+            )  # tanh' = 1 − tanh²; the vector follows after the sums
             query_slope[..., rows, :] = pairs.sum(-2)
             key_slope += pairs.sum(-3)
         across = vector.squeeze(-1)  # (I), or (H, 1, I)
@@ -111,7 +121,10 @@ class _AddedFits(torch.autograd.Function):
         for start in range(0, length, max(1, at_once)):
             rows = slice(start, min(length, start + at_once))
             pairs = held[..., : rows.stop - start, :, :]
-            yield rows, torch.add(query[..., rows, None, :], key[..., None, :, :], out=pairs).tanh_()
+            yield (
+                rows,
+                torch.add(query[..., rows, None, :], key[..., None, :, :], out=pairs).tanh_(),
+            )
 
 
 def _matrix(size: int, inner: int, heads: int | None, variance: float = 1.0) -> nn.Parameter:
@@ -122,9 +135,13 @@ def _matrix(size: int, inner: int, heads: int | None, variance: float = 1.0) -> 
 
 def _times(x: Tensor, weight: Tensor, name: str) -> Tensor:
     if x.shape[-1] != weight.shape[-2]:
-        raise ValueError(f"{name} has size {x.shape[-1]}; this score was made for {weight.shape[-2]}")
+        raise ValueError(
+            f"{name} has size {x.shape[-1]}; this score was made for {weight.shape[-2]}"
+        )
     if weight.dim() == 3 and (x.dim() < 3 or x.shape[-3] != len(weight)):
-        raise ValueError(f"{name} has shape {tuple(x.shape)}; this score was made for {len(weight)} heads")
+        raise ValueError(
+            f"{name} has shape {tuple(x.shape)}; this score was made for {len(weight)} heads"
+        )
     return x @ weight
 
 

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from seq2see.layers.reduce import Reduction
+from seq2see.layers.reduction.merging import Reduction
 
 
 class Trace:
@@ -19,7 +19,11 @@ class Trace:
 
     def at(self, part: str) -> "Trace":
         view = Trace(self.wanted)
-        view.weights, view.reductions, view.prefix = self.weights, self.reductions, f"{self.prefix}{part}."
+        view.weights, view.reductions, view.prefix = (
+            self.weights,
+            self.reductions,
+            f"{self.prefix}{part}.",
+        )
         return view
 
     def on_tokens(self) -> dict[str, Tensor]:
@@ -28,14 +32,18 @@ class Trace:
 
     def _drawn_back(self, name: str, weights: Tensor) -> Tensor:
         stack, layer, kind = name.split(".")
-        before = len(self.reductions) if kind == "cross" else int(layer) if stack == "encoder" else 0
+        before = (
+            len(self.reductions) if kind == "cross" else int(layer) if stack == "encoder" else 0
+        )
         if not 0 < before <= len(self.reductions):
             return weights
         there = self.reductions[before - 1]
         weights = there.spread(weights)  # (B, H, T, S)
         if kind == "cross":
             return weights
-        return there.unmerge(weights.transpose(1, 2).contiguous()).transpose(1, 2)  # who was merged looks as one
+        return there.unmerge(weights.transpose(1, 2).contiguous()).transpose(
+            1, 2
+        )  # who was merged looks as one
 
 
 def wanted(trace: Trace | None) -> bool:

@@ -38,14 +38,23 @@ def attend_window(
     real = real if mask is None else real & mask  # (..., 1, S)
     query, key, value, real = (x[(None,) * (dims - x.dim())] for x in (query, key, value, real))
     # Blocks stand before sentences and heads: the heads stay where scores with weights for each of them look.
-    query = torch.unflatten(functional.pad(query, (0, 0, 0, fill)), -2, (-1, size)).movedim(-3, 0)  # (N, ..., L, K)
+    query = torch.unflatten(functional.pad(query, (0, 0, 0, fill)), -2, (-1, size)).movedim(
+        -3, 0
+    )  # (N, ..., L, K)
     key, value = (_neighbours(x, near, size, fill) for x in (key, value))  # (N, ..., W, K)
     real = _neighbours(real.transpose(-2, -1), near, size, fill).transpose(-2, -1)  # (N, ..., 1, W)
-    band = real.new_ones(size, size + 2 * near).triu().tril(2 * near)  # (L, W): the first looks at the first 2R + 1
+    band = (
+        real.new_ones(size, size + 2 * near).triu().tril(2 * near)
+    )  # (L, W): the first looks at the first 2R + 1
     output, weights = attend(query, key, value, real & band, score=score, need_weights=need_weights)
     if weights is not None:
-        places = torch.arange(2 * near + 1, device=band.device) + torch.arange(size, device=band.device)[:, None]
-        weights = weights.gather(-1, places.expand(*weights.shape[:-1], -1))  # (N, ..., L, 2 · near + 1)
+        places = (
+            torch.arange(2 * near + 1, device=band.device)
+            + torch.arange(size, device=band.device)[:, None]
+        )
+        weights = weights.gather(
+            -1, places.expand(*weights.shape[:-1], -1)
+        )  # (N, ..., L, 2 · near + 1)
         weights = functional.pad(_joined(weights, length), (reach - near, reach - near))
     return _joined(output, length), weights
 
@@ -68,4 +77,6 @@ def _check(query: Tensor, key: Tensor, value: Tensor, reach: int, mask: Tensor |
     if reach < 0:
         raise ValueError(f"reach ({reach}) must be at least 0")
     if mask is not None and mask.dim() > 1 and mask.shape[-2] != 1:
-        raise ValueError(f"mask has shape {tuple(mask.shape)}; it must be the same for all queries: (..., 1, S)")
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; it must be the same for all queries: (..., 1, S)"
+        )

@@ -1,12 +1,12 @@
 """The only table from a name to a class."""
 
-from seq2see.config import Recipe
-from seq2see.layers.plans import plan_of
-from seq2see.layers.reducing import Reducible
+from seq2see.layers.reduction.encoder import Reducible
+from seq2see.layers.reduction.plans import plan_of
 from seq2see.models.convolutional import Convolutional
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.models.recurrent import Recurrent
 from seq2see.models.transformer import Transformer
+from seq2see.recipe.schema import Recipe
 from seq2see.text import labels
 
 Model = Transformer | Recurrent | Convolutional | PrefixModel

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import padding_mask
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.memory import Memory, State
 from seq2see.models.parts import positions_of
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import PAD
 
 HALF = 0.5**0.5  # the sum of two independent numbers, times this, has their variance (section 3.5)
@@ -77,8 +77,12 @@ class DecoderLayer(nn.Module):
         """x and the target's embedded words (B, T, D), after the kernel − 1 inputs before them: output, new past."""
         window = torch.cat([past, self.dropout(x)], dim=1)  # (B, kernel − 1 + T, D)
         y = self.convolution(window)
-        query = (self.query(y) + words) * HALF  # equation 1: the state, and the word that was written last
-        found = memory.look(query, self.score, self.attention_dropout if self.training else 0.0, trace)
+        query = (
+            self.query(y) + words
+        ) * HALF  # equation 1: the state, and the word that was written last
+        found = memory.look(
+            query, self.score, self.attention_dropout if self.training else 0.0, trace
+        )
         y = (y + self.context(found)) * HALF
         return (x + y) * HALF, window[:, x.shape[1] :]
 
@@ -86,17 +90,27 @@ class DecoderLayer(nn.Module):
 class Convolutional(nn.Module):
     """Source ids → memory; memory and target ids so far → logits of the next id."""
 
-    def __init__(self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none") -> None:
+    def __init__(
+        self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none"
+    ) -> None:
         super().__init__()
         if tie == "all" and source_size != target_size:
-            raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
+            raise ValueError(
+                f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries"
+            )
         self.width, self.kernel = config.width, config.kernel
         self.source_positions, self.target_positions = positions_of(config), positions_of(config)
         self.target_embedding = nn.Embedding(target_size, config.width)
-        self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
+        self.source_embedding = (
+            self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
+        )
         self.dropout = Dropout(config.dropout)
-        self.encoder: Any = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.decoder: Any = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.encoder: Any = nn.ModuleList(
+            EncoderLayer(config) for _ in range(config.encoder_layers)
+        )
+        self.decoder: Any = nn.ModuleList(
+            DecoderLayer(config) for _ in range(config.decoder_layers)
+        )
         self.readout = nn.Linear(config.width, config.width)
         self.output = nn.Linear(config.width, target_size)
         for module in self.modules():

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig
 from seq2see.layers.attention import KeysValues
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
-from seq2see.layers.reducing import Reducible, through
+from seq2see.layers.reduction.encoder import Reducible, through
 from seq2see.layers.trace import Trace, keep, wanted
 from seq2see.models.parts import encoder_layer, initialise, last_norm, positions_of
 from seq2see.models.transformer import State
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import END, PAD
 
 SOURCE, TARGET = 0, 1  # the segments of the prefix model
@@ -37,7 +37,9 @@ class Stack(nn.Module):
         self.target_positions: Any = positions_of(config)
         self.target_embedding = nn.Embedding(size, config.width)
         self.dropout = Dropout(config.dropout)
-        self.encoder: Any = nn.ModuleList(encoder_layer(config) for _ in range(config.encoder_layers))
+        self.encoder: Any = nn.ModuleList(
+            encoder_layer(config) for _ in range(config.encoder_layers)
+        )
         self.encoder_norm = last_norm(config)
         self.output = nn.Linear(config.width, classes)
         initialise(self, config)
@@ -72,7 +74,12 @@ class Past:
 
     def select(self, rows: Tensor) -> "Past":
         """Keep, repeat or reorder texts."""
-        return Past([(keys.index_select(0, rows), values.index_select(0, rows)) for keys, values in self.pairs])
+        return Past(
+            [
+                (keys.index_select(0, rows), values.index_select(0, rows))
+                for keys, values in self.pairs
+            ]
+        )
 
 
 class CausalModel(Stack):
@@ -83,7 +90,9 @@ class CausalModel(Stack):
 
     def states(self, batch: Batch, trace: Trace | None = None) -> Tensor:
         mask = causal_mask(batch.target_in.shape[1], device=batch.target_in.device)
-        return self.through(batch.target_in, mask, trace)  # padding is at the end, where nothing real can see it
+        return self.through(
+            batch.target_in, mask, trace
+        )  # padding is at the end, where nothing real can see it
 
     def start(self, texts: int) -> Past:
         """Before the first token of so many texts."""
@@ -144,9 +153,13 @@ class PrefixModel(Stack):
     same however far its companions pad it.
     """
 
-    def __init__(self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none") -> None:
+    def __init__(
+        self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none"
+    ) -> None:
         if tie == "all" and source_size != target_size:
-            raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
+            raise ValueError(
+                f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries"
+            )
         super().__init__(config, target_size, target_size, tie != "none")
         added = nn.ModuleDict({"segment_embedding": nn.Embedding(2, config.width)})
         if tie != "all":
@@ -156,7 +169,9 @@ class PrefixModel(Stack):
         self.source_embedding = self.target_embedding if tie == "all" else added["source_embedding"]
 
     def states(self, batch: Batch, trace: Trace | None = None) -> Tensor:
-        return self._written(self.start(self.encode(batch.source, trace)), batch.target_in, trace)[0]
+        return self._written(self.start(self.encode(batch.source, trace)), batch.target_in, trace)[
+            0
+        ]
 
     def encode(self, source: Tensor, trace: Trace | None = None) -> Prefix:
         """Source ids (B, S), all of which see all."""
@@ -172,7 +187,11 @@ class PrefixModel(Stack):
 
     def start(self, prefix: Prefix) -> State:
         """The state before the first target token."""
-        return State(prefix.pairs, prefix.mask, [(keys[:, :, :0], values[:, :, :0]) for keys, values in prefix.pairs])
+        return State(
+            prefix.pairs,
+            prefix.mask,
+            [(keys[:, :, :0], values[:, :, :0]) for keys, values in prefix.pairs],
+        )
 
     def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
         """The next target ids (B, T ≥ 1) → logits (B, T, V) and the state after them."""
@@ -181,25 +200,37 @@ class PrefixModel(Stack):
 
     def _written(self, state: State, ids: Tensor, trace: Trace | None) -> tuple[Tensor, State]:
         (sentences, _, _, length), (hypotheses, new) = state.memory_mask.shape, ids.shape
-        seen, each = state.past[0][0].shape[2], hypotheses // max(1, sentences)  # hypotheses of a sentence
+        seen, each = (
+            state.past[0][0].shape[2],
+            hypotheses // max(1, sentences),
+        )  # hypotheses of a sentence
         causal = causal_mask(new, seen + new, ids.device).expand(hypotheses, 1, -1, -1)
         source = state.memory_mask.repeat_interleave(each, 0).expand(-1, -1, new, -1)
         mask = torch.cat([source, causal], dim=3)  # (B, 1, T, S + T): rows of the prefix mask
         x = self._segment(self.target_embedding, ids, TARGET, seen)
         past: list[KeysValues] = []
-        for i, (layer, memory, written) in enumerate(zip(self.encoder, state.memory, state.past, strict=True)):
+        for i, (layer, memory, written) in enumerate(
+            zip(self.encoder, state.memory, state.past, strict=True)
+        ):
             both = zip(memory, written, strict=True)
-            keys, values = (torch.cat([read.repeat_interleave(each, 0), own], dim=2) for read, own in both)
+            keys, values = (
+                torch.cat([read.repeat_interleave(each, 0), own], dim=2) for read, own in both
+            )
             x, grown, weights = layer.look(x, (keys, values), mask, need_weights=wanted(trace))
             x = layer.transform(x)
             past.append((grown[0][:, :, length:], grown[1][:, :, length:]))
-            if weights is not None:  # one softmax over both sides, shown as what a decoder's two attentions are
+            if (
+                weights is not None
+            ):  # one softmax over both sides, shown as what a decoder's two attentions are
                 keep(trace, f"decoder.{i}.cross", weights[..., :length])
                 keep(trace, f"decoder.{i}.self", weights[..., length:])
         return self.encoder_norm(x), State(state.memory, state.memory_mask, past)  # (B, T, D)
 
     def _segment(self, embedding: nn.Module, ids: Tensor, segment: int, start: int = 0) -> Tensor:
-        x = self.embed(embedding, ids, start) + self.segment_embedding.weight[segment] * self.width**0.5
+        x = (
+            self.embed(embedding, ids, start)
+            + self.segment_embedding.weight[segment] * self.width**0.5
+        )
         return self.dropout(x)  # type: ignore[no-any-return]
 
 

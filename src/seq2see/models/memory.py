@@ -18,13 +18,19 @@ class Memory:
     values: Tensor  # (B, S, D)
     mask: Tensor  # (B, 1, 1, S)
 
-    def look(self, query: Tensor, score: Score, dropout: float = 0.0, trace: Trace | None = None) -> Tensor:
+    def look(
+        self, query: Tensor, score: Score, dropout: float = 0.0, trace: Trace | None = None
+    ) -> Tensor:
         """What the queries (N, T, D) of N hypotheses find, as many of them for each of the B sentences."""
         sentences = len(self.keys)  # all hypotheses of one look at the same memory
-        asked = query.reshape(sentences, 1, len(query) // max(1, sentences) * query.shape[1], query.shape[2])
+        asked = query.reshape(
+            sentences, 1, len(query) // max(1, sentences) * query.shape[1], query.shape[2]
+        )
         keys, values = self.keys[:, None], self.values[:, None]  # (B, 1, S, D)
         wanted = trace is not None
-        found, weights = attend(asked, keys, values, self.mask, score=score, dropout=dropout, need_weights=wanted)
+        found, weights = attend(
+            asked, keys, values, self.mask, score=score, dropout=dropout, need_weights=wanted
+        )
         keep(trace, "cross", weights)
         return found.reshape(*query.shape[:2], values.shape[3])  # (N, T, D)
 
@@ -38,14 +44,18 @@ class State:
     """All that the next decoding step of such a model needs."""
 
     memory: Memory  # of B sentences
-    past: list[Tensor]  # (N, …) each: of B hypotheses, or of as many for each sentence, side by side
+    past: list[
+        Tensor
+    ]  # (N, …) each: of B hypotheses, or of as many for each sentence, side by side
     seen: int = 0  # target tokens so far
 
     def select(self, rows: Tensor) -> "State":
         """Keep, repeat or reorder hypotheses; those of a sentence share its memory while they are equally many."""
         past = [each.index_select(0, rows) for each in self.past]
         kept = sentences_of(rows, len(self.past[0]), len(self.memory.mask))
-        return replace(self, past=past, memory=self.memory if kept is None else self.memory.select(kept))
+        return replace(
+            self, past=past, memory=self.memory if kept is None else self.memory.select(kept)
+        )
 
 
 def sentences_of(rows: Tensor, hypotheses: int, sentences: int) -> Tensor | None:

@@ -2,10 +2,10 @@
 
 from torch import nn
 
-from seq2see.config import ModelConfig
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.positions import LearnedPositions, Positions
+from seq2see.recipe.schema import ModelConfig
 
 
 def encoder_layer(config: ModelConfig) -> EncoderLayer:
@@ -15,7 +15,9 @@ def encoder_layer(config: ModelConfig) -> EncoderLayer:
 
 def decoder_layer(config: ModelConfig) -> DecoderLayer:
     looking, across = _attention(config, config.positions == "rotary"), _attention(config)
-    return DecoderLayer(looking, across, _feed_forward(config), dropout=config.dropout, norm=config.norm)
+    return DecoderLayer(
+        looking, across, _feed_forward(config), dropout=config.dropout, norm=config.norm
+    )
 
 
 def _attention(config: ModelConfig, rotary: bool = False) -> MultiHeadAttention:
@@ -48,5 +50,7 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
             nn.init.xavier_uniform_(parameter)
         elif name.endswith("bias"):
             nn.init.zeros_(parameter)
-    for attention in (module for module in model.modules() if isinstance(module, MultiHeadAttention)):
+    for attention in (
+        module for module in model.modules() if isinstance(module, MultiHeadAttention)
+    ):
         attention.even_out()

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import padding_mask
 from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.memory import Memory, State
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import PAD
 
 CELLS: dict[str, Any] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
@@ -39,23 +39,40 @@ class BothWays(nn.Module):
 class Recurrent(nn.Module):
     """Source ids → memory; memory and target ids so far → logits of the next id."""
 
-    def __init__(self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none") -> None:
+    def __init__(
+        self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none"
+    ) -> None:
         super().__init__()
         if tie == "all" and source_size != target_size:
-            raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
+            raise ValueError(
+                f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries"
+            )
         self.width, self.attends = config.width, config.attend
         self.attention_dropout = config.attention_dropout
         self.target_embedding = nn.Embedding(target_size, config.width)
-        self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
+        self.source_embedding = (
+            self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
+        )
         self.dropout = Dropout(config.dropout)
-        cell, parts = CELLS[config.kind], 2 if config.kind == "lstm" else 1  # an LSTM has a hidden and a cell state
-        self.encoder: Any = nn.ModuleList(BothWays(cell, config.width) for _ in range(config.encoder_layers))
+        cell, parts = (
+            CELLS[config.kind],
+            2 if config.kind == "lstm" else 1,
+        )  # an LSTM has a hidden and a cell state
+        self.encoder: Any = nn.ModuleList(
+            BothWays(cell, config.width) for _ in range(config.encoder_layers)
+        )
         self.bridge = nn.Linear(config.width, config.decoder_layers * parts * config.width)
         self.decoder: Any = nn.ModuleList(
-            cell(config.width if i or config.attend else 2 * config.width, config.width, batch_first=True)
+            cell(
+                config.width if i or config.attend else 2 * config.width,
+                config.width,
+                batch_first=True,
+            )
             for i in range(config.decoder_layers)
         )
-        self.score = SCORES[config.score](config.width, 1)  # of the states themselves, so that `unscaled` is `dot`
+        self.score = SCORES[config.score](
+            config.width, 1
+        )  # of the states themselves, so that `unscaled` is `dot`
         self.readout = nn.Linear(2 * config.width, config.width)
         self.output = nn.Linear(config.width, target_size)
         self._initialise()
@@ -112,7 +129,9 @@ class Recurrent(nn.Module):
             x, after = _run(layer, self.dropout(x), state.past[len(past) :][:parts])
             past += after
         at = trace.at("decoder.0") if trace is not None and self.attends else None
-        context = state.memory.look(x, self.score, self.attention_dropout if self.training else 0.0, at)
+        context = state.memory.look(
+            x, self.score, self.attention_dropout if self.training else 0.0, at
+        )
         x = self.dropout(self.readout(torch.cat([context, x], dim=-1)).tanh())
         return self.output(x), State(state.memory, past, state.seen + ids.shape[1])  # (B, T, V)
 
@@ -122,7 +141,9 @@ class Recurrent(nn.Module):
 
 def _run(layer: Any, x: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """One layer of the decoder over x (B, T, D), from its states (B, D) on: its output and its states after x."""
-    begin = tuple(each[None].contiguous() for each in past)  # (1, B, D): PyTorch counts layers there
+    begin = tuple(
+        each[None].contiguous() for each in past
+    )  # (1, B, D): PyTorch counts layers there
     x, end = layer(x, begin if len(begin) > 1 else begin[0])
     return x, [each[0] for each in (end if isinstance(end, tuple) else (end,))]
 

@@ -6,14 +6,14 @@ from typing import Any
 from torch import Tensor, nn
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig
 from seq2see.layers.attention import KeysValues, Maybe
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import causal_mask, padding_mask
-from seq2see.layers.reducing import Reducible, through
+from seq2see.layers.reduction.encoder import Reducible, through
 from seq2see.layers.trace import Trace
 from seq2see.models.memory import sentences_of
 from seq2see.models.parts import decoder_layer, encoder_layer, initialise, last_norm, positions_of
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.vocab import END, PAD
 
 
@@ -39,9 +39,14 @@ class State:
         """Keep, repeat or reorder hypotheses; those of a sentence share its memory while they are equally many."""
 
         def pick(pairs: list[KeysValues], rows: Tensor) -> list[KeysValues]:
-            return [(keys.index_select(0, rows), values.index_select(0, rows)) for keys, values in pairs]
+            return [
+                (keys.index_select(0, rows), values.index_select(0, rows)) for keys, values in pairs
+            ]
 
-        past, kept = pick(self.past, rows), sentences_of(rows, len(self.past[0][0]), len(self.memory_mask))
+        past, kept = (
+            pick(self.past, rows),
+            sentences_of(rows, len(self.past[0][0]), len(self.memory_mask)),
+        )
         if kept is None:
             return replace(self, past=past)
         bias = None if self.memory_bias is None else self.memory_bias.index_select(0, kept)
@@ -51,17 +56,27 @@ class State:
 class Transformer(Reducible):
     """Source ids → memory; memory and target ids so far → logits of the next id."""
 
-    def __init__(self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none") -> None:
+    def __init__(
+        self, config: ModelConfig, source_size: int, target_size: int, tie: str = "none"
+    ) -> None:
         super().__init__()
         if tie == "all" and source_size != target_size:
-            raise ValueError(f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries")
+            raise ValueError(
+                f"tie 'all' needs one vocabulary, not {source_size} and {target_size} entries"
+            )
         self.width = config.width
         self.source_positions, self.target_positions = positions_of(config), positions_of(config)
         self.target_embedding = nn.Embedding(target_size, config.width)
-        self.source_embedding = self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
+        self.source_embedding = (
+            self.target_embedding if tie == "all" else nn.Embedding(source_size, config.width)
+        )
         self.dropout = Dropout(config.dropout)
-        self.encoder: Any = nn.ModuleList(encoder_layer(config) for _ in range(config.encoder_layers))
-        self.decoder: Any = nn.ModuleList(decoder_layer(config) for _ in range(config.decoder_layers))
+        self.encoder: Any = nn.ModuleList(
+            encoder_layer(config) for _ in range(config.encoder_layers)
+        )
+        self.decoder: Any = nn.ModuleList(
+            decoder_layer(config) for _ in range(config.decoder_layers)
+        )
         self.encoder_norm, self.decoder_norm = last_norm(config), last_norm(config)
         self.plan = None
         self.output = nn.Linear(config.width, target_size)

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seq2see.batches import Batch
-from seq2see.config import ModelConfig
 from seq2see.layers.dropout import Dropout
-from seq2see.layers.reducing import Reducible, through
+from seq2see.layers.reduction.encoder import Reducible, through
 from seq2see.layers.trace import Trace
 from seq2see.models.language import mean
 from seq2see.models.parts import encoder_layer, initialise, last_norm
+from seq2see.recipe.schema import ModelConfig
 
 
 class VisionTransformer(Reducible):
@@ -25,15 +25,27 @@ class VisionTransformer(Reducible):
         super().__init__()
         channels, height, width = shape
         if height % config.patch or width % config.patch:
-            raise ValueError(f"patch ({config.patch}) must divide a picture's height ({height}) and width ({width})")
-        self.shape, self.patch, self.overlap, self.width = shape, config.patch, config.overlap, config.width
-        self.grid = height // config.patch, width // config.patch  # patches in a column, patches in a row
+            raise ValueError(
+                f"patch ({config.patch}) must divide a picture's height ({height}) and width ({width})"
+            )
+        self.shape, self.patch, self.overlap, self.width = (
+            shape,
+            config.patch,
+            config.overlap,
+            config.width,
+        )
+        self.grid = (
+            height // config.patch,
+            width // config.patch,
+        )  # patches in a column, patches in a row
         self.patches = nn.Linear(channels * (config.patch + 2 * config.overlap) ** 2, config.width)
         self.row_embedding = nn.Embedding(self.grid[0], config.width)
         self.column_embedding = nn.Embedding(self.grid[1], config.width)
         self.class_embedding = nn.Embedding(1, config.width) if config.pool == "class" else None
         self.dropout = Dropout(config.dropout)
-        self.encoder: Any = nn.ModuleList(encoder_layer(config) for _ in range(config.encoder_layers))
+        self.encoder: Any = nn.ModuleList(
+            encoder_layer(config) for _ in range(config.encoder_layers)
+        )
         self.encoder_norm = last_norm(config)
         self.plan = None
         self.output = nn.Linear(config.width, classes)
@@ -64,7 +76,9 @@ class VisionTransformer(Reducible):
         x = self.patches(self.cut(pixels))  # (B, N, D)
         x = x + (self.row_embedding.weight[:, None] + self.column_embedding.weight).flatten(0, 1)
         if self.class_embedding is not None:
-            x = torch.cat([self.class_embedding.weight.expand(len(x), 1, -1), x], dim=1)  # (B, 1 + N, D)
+            x = torch.cat(
+                [self.class_embedding.weight.expand(len(x), 1, -1), x], dim=1
+            )  # (B, 1 + N, D)
         return self.dropout(x)  # type: ignore[no-any-return]
 
     def cut(self, pixels: Tensor) -> Tensor:
@@ -76,7 +90,9 @@ class VisionTransformer(Reducible):
             wanted = ", ".join(map(str, self.shape))
             raise ValueError(f"pixels has shape {tuple(pixels.shape)}; it must be (B, {wanted})")
         size = self.patch + 2 * self.overlap
-        return functional.unfold(pixels, size, padding=self.overlap, stride=self.patch).transpose(1, 2)
+        return functional.unfold(pixels, size, padding=self.overlap, stride=self.patch).transpose(
+            1, 2
+        )
 
     def pool(self, x: Tensor, sizes: Tensor | None = None) -> Tensor:
         """The last layer's (B, P, D) → (B, D): the class token's state, or the mean of all patches'.

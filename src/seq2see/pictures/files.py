@@ -13,10 +13,21 @@ from torch import Tensor
 from seq2see.errors import InputError
 
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # no others: Pillow would start Ghostscript for one
+FORMATS = (
+    "BMP",
+    "GIF",
+    "JPEG",
+    "PNG",
+    "PPM",
+    "TIFF",
+    "WEBP",
+)  # no others: Pillow would start Ghostscript for one
 MOST_PIXELS = 64_000_000  # a file of a few bytes can unfold to more than the memory holds
 MODES = {1: "L", 3: "RGB"}
-WIDENED = ("PNG", "PPM")  # have no more than 16 bits, which come as 32; a PNG's from older Pillows alone
+WIDENED = (
+    "PNG",
+    "PPM",
+)  # have no more than 16 bits, which come as 32; a PNG's from older Pillows alone
 
 Size = tuple[int, int]  # height, width
 
@@ -32,23 +43,35 @@ def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
             with Image.open(path, formats=FORMATS) as opened:
                 width, height = opened.size
                 if width * height > MOST_PIXELS:
-                    raise InputError(f"{path}: {width} × {height} pixels; at most {MOST_PIXELS:,} are read")
-                sixteen = opened.mode.startswith("I;16") or (opened.mode == "I" and opened.format in WIDENED)
+                    raise InputError(
+                        f"{path}: {width} × {height} pixels; at most {MOST_PIXELS:,} are read"
+                    )
+                sixteen = opened.mode.startswith("I;16") or (
+                    opened.mode == "I" and opened.format in WIDENED
+                )
                 upright = _in_bytes(_upright(opened), sixteen, path).convert(MODES[channels])
     except UnidentifiedImageError:
-        raise InputError(f"{path}: not a picture, or of a kind that is not read: {', '.join(FORMATS)}") from None
+        raise InputError(
+            f"{path}: not a picture, or of a kind that is not read: {', '.join(FORMATS)}"
+        ) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise InputError(f"{path}: too many pixels; at most {MOST_PIXELS:,} are read") from None
     except OSError as error:
         raise InputError(f"{path}: cannot read the picture: {error.strerror or error}") from None
-    except (ValueError, SyntaxError, EOFError) as error:  # what Pillow's decoders say of a broken file
+    except (
+        ValueError,
+        SyntaxError,
+        EOFError,
+    ) as error:  # what Pillow's decoders say of a broken file
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: a broken picture: {error}") from None
     if size is not None and (upright.height, upright.width) != size:
         upright = upright.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.array(upright, dtype=np.uint8))
-    return (pixels[..., None] if channels == 1 else pixels).permute(2, 0, 1).contiguous()  # (C, H, W)
+    return (
+        (pixels[..., None] if channels == 1 else pixels).permute(2, 0, 1).contiguous()
+    )  # (C, H, W)
 
 
 def _upright(picture: Image.Image) -> Image.Image:
@@ -56,7 +79,13 @@ def _upright(picture: Image.Image) -> Image.Image:
     picture.load()  # what is wrong with the pixels is no matter of the notes beside them
     try:
         return ImageOps.exif_transpose(picture)
-    except (struct.error, SyntaxError, ValueError, TypeError, KeyError):  # notes that were cut or are none
+    except (
+        struct.error,
+        SyntaxError,
+        ValueError,
+        TypeError,
+        KeyError,
+    ):  # notes that were cut or are none
         return picture
 
 
@@ -65,17 +94,25 @@ def _in_bytes(picture: Image.Image, sixteen: bool, path: Path) -> Image.Image:
     if sixteen:
         return Image.fromarray((np.array(picture) >> 8).astype(np.uint8))
     if picture.mode in ("I", "F"):
-        raise InputError(f"{path}: pixels of unknown range (Pillow's mode {picture.mode}); save it with 8 or 16 bits")
+        raise InputError(
+            f"{path}: pixels of unknown range (Pillow's mode {picture.mode}); save it with 8 or 16 bits"
+        )
     if picture.has_transparency_data:
-        return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
+        return Image.alpha_composite(
+            Image.new("RGBA", picture.size, "white"), picture.convert("RGBA")
+        )
     return picture
 
 
 def classes_in(folder: Path) -> list[str]:
     """The names of a folder's folders, which are those of the classes."""
-    names = sorted(each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
+    names = sorted(
+        each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")
+    )
     if len(names) < 2:
-        raise InputError(f"{folder}: {len(names)} folders in there; each class has one, and there are at least two")
+        raise InputError(
+            f"{folder}: {len(names)} folders in there; each class has one, and there are at least two"
+        )
     return names
 
 
@@ -100,5 +137,7 @@ def read_pictures(paths: Sequence[Path], channels: int, size: Size | None) -> Te
     for path, each in zip(paths, pixels, strict=True):
         if each.shape != pixels[0].shape:
             first, other = (f"{p.shape[2]} × {p.shape[1]}" for p in (pixels[0], each))
-            raise InputError(f"{path}: {other} pixels, and {paths[0]} has {first}; data.size scales all to one size")
+            raise InputError(
+                f"{path}: {other} pixels, and {paths[0]} has {first}; data.size scales all to one size"
+            )
     return torch.stack(pixels)

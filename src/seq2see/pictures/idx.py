@@ -37,14 +37,18 @@ def read(path: Path, dimensions: int) -> Tensor:
 def _content(file: gzip.GzipFile | BufferedReader, path: Path, dimensions: int) -> Tensor:
     magic, wanted = file.read(4), bytes([0, 0, BYTES, dimensions])
     if magic != wanted:
-        raise InputError(f"{path}: begins with 0x{magic.hex()}; an IDX file of this kind begins with 0x{wanted.hex()}")
+        raise InputError(
+            f"{path}: begins with 0x{magic.hex()}; an IDX file of this kind begins with 0x{wanted.hex()}"
+        )
     header = file.read(4 * dimensions)
     if len(header) < 4 * dimensions:
         raise InputError(f"{path}: ends within its header, it is truncated")
     sizes = [int.from_bytes(header[start : start + 4]) for start in range(0, 4 * dimensions, 4)]
     wanted_bytes = math.prod(sizes)
     if not 0 < wanted_bytes <= MOST:
-        raise InputError(f"{path}: says it holds {' × '.join(map(str, sizes))} bytes; at least 1, at most {MOST:,}")
+        raise InputError(
+            f"{path}: says it holds {' × '.join(map(str, sizes))} bytes; at least 1, at most {MOST:,}"
+        )
     content = file.read(wanted_bytes + 1)  # one more shows whether there is more
     if len(content) != wanted_bytes:
         found = "more" if len(content) > wanted_bytes else f"{len(content):,}, it is truncated"

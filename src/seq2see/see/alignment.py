@@ -7,9 +7,9 @@ from torch import Tensor
 
 from seq2see.batches import collate
 from seq2see.layers.trace import Trace
+from seq2see.tasks.translate import Translator
 from seq2see.text import captions
 from seq2see.text.captions import Caption
-from seq2see.translator import Translator
 
 Links = set[tuple[int, int]]  # (source word, target word)
 Head = tuple[str, int]  # name in the trace, head
@@ -30,7 +30,9 @@ def word_of_piece(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     return found
 
 
-def between_words(weights: Tensor, rows: Sequence[int], columns: Sequence[int], shape: tuple[int, int]) -> Tensor:
+def between_words(
+    weights: Tensor, rows: Sequence[int], columns: Sequence[int], shape: tuple[int, int]
+) -> Tensor:
     """Piece-to-piece weights (T, S) → word-to-word: summed over what is looked at, averaged over who looks."""
     by, at = torch.tensor(rows), torch.tensor(columns)
     summed = weights.new_zeros(shape[0], len(at)).index_add(0, by, weights[: len(by), : len(at)])
@@ -38,25 +40,34 @@ def between_words(weights: Tensor, rows: Sequence[int], columns: Sequence[int], 
     return mean.new_zeros(shape).index_add(1, at, mean)  # (target words, source words)
 
 
-def cross_attention(translator: Translator, examples: Sequence[Caption]) -> Iterator[tuple[Caption, dict[str, Tensor]]]:
+def cross_attention(
+    translator: Translator, examples: Sequence[Caption]
+) -> Iterator[tuple[Caption, dict[str, Tensor]]]:
     """Each caption with its cross-attention between words: name → (H, target words, source words)."""
     source_tokenizer, target_tokenizer = translator.tokenizers.source, translator.tokenizers.target
     for start in range(0, len(examples), CAPTIONS_PER_BATCH):
         some = examples[start : start + CAPTIONS_PER_BATCH]
-        pairs = [(source_tokenizer.encode(c.source), target_tokenizer.encode(c.target)) for c in some]
+        pairs = [
+            (source_tokenizer.encode(c.source), target_tokenizer.encode(c.target)) for c in some
+        ]
         trace = Trace()
         translator.model.eval()
         with torch.inference_mode():
             translator.model(collate(pairs, range(len(pairs))).to(translator.device), trace)
         for i, caption in enumerate(some):
-            source_words, target_words = captions.words(caption.source), captions.words(caption.target)
+            source_words, target_words = (
+                captions.words(caption.source),
+                captions.words(caption.target),
+            )
             columns = word_of_piece(source_tokenizer.pieces(caption.source), source_words)
             rows = word_of_piece(target_tokenizer.pieces(caption.target), target_words)
             shape = (len(target_words), len(source_words))
             yield (
                 caption,
                 {
-                    name: torch.stack([between_words(head.cpu(), rows, columns, shape) for head in weights[i]])
+                    name: torch.stack(
+                        [between_words(head.cpu(), rows, columns, shape) for head in weights[i]]
+                    )
                     for name, weights in trace.on_tokens().items()
                     if name.endswith(".cross")
                 },

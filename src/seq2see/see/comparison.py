@@ -8,15 +8,17 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from seq2see.compare import EQUAL, Bucket, Comparison, Score, Sentence, System
 from seq2see.errors import InputError
 from seq2see.files import write_text
+from seq2see.scoring.compare import EQUAL, Bucket, Comparison, Score, Sentence, System
 
 HEADS = ["score", "mean ± 95 % interval", "p bootstrap", "p randomisation"]
 SHOWN = 10  # sentences in the terminal; the page has them all
 ALONE = "぀-ヿ㐀-鿿"  # Chinese and Japanese leave no spaces, so each letter stands as a word
 MARKS = r"!-/:-@\[-`{-~«»‐-⁞、。！，？：；（）"
-TOKEN = re.compile(rf"\s*(?:[{ALONE}{MARKS}]|[^\s{ALONE}{MARKS}]+)")  # the space before a word goes with it
+TOKEN = re.compile(
+    rf"\s*(?:[{ALONE}{MARKS}]|[^\s{ALONE}{MARKS}]+)"
+)  # the space before a word goes with it
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1d2129; --dim: #5b6472; --page: #fff; --box: #f5f6f8; --line: #d9dde3;
@@ -89,13 +91,24 @@ def lines(comparison: Comparison) -> list[str]:
     """The tables and the sentences that differ most, for a terminal."""
     base, *others = comparison.systems
     found = [f"{comparison.sentences} sentences · baseline: {base.name}", ""]
-    found += [*table([["BLEU", *HEADS], *([s.name, *_figures(s.bleu)] for s in comparison.systems)]), ""]
-    found += [*table([["chrF", *HEADS], *([s.name, *_figures(s.chrf)] for s in comparison.systems)]), ""]
+    found += [
+        *table([["BLEU", *HEADS], *([s.name, *_figures(s.bleu)] for s in comparison.systems)]),
+        "",
+    ]
+    found += [
+        *table([["chrF", *HEADS], *([s.name, *_figures(s.chrf)] for s in comparison.systems)]),
+        "",
+    ]
     for system in others:
-        found.append(f"{system.name} against {base.name}: {_verdict(system, base)}; {_sentences_of(system)} by chrF")
+        found.append(
+            f"{system.name} against {base.name}: {_verdict(system, base)}; {_sentences_of(system)} by chrF"
+        )
     found += [*comparison.notes(), ""]
     for title, buckets in comparison.charts():
-        rows = [["", *(b.bucket for b in buckets)], ["sentences", *(str(b.sentences) for b in buckets)]]
+        rows = [
+            ["", *(b.bucket for b in buckets)],
+            ["sentences", *(str(b.sentences) for b in buckets)],
+        ]
         rows += [[s.name, *(f"{b.bleu[s.name]:.2f}" for b in buckets)] for s in comparison.systems]
         found += [title, *table(rows), ""]
     return [*found, *_examples(comparison.most_different), "", *_signatures(comparison)]
@@ -105,7 +118,9 @@ def page(comparison: Comparison) -> str:
     """The whole comparison as HTML; it can be read without its script, which sorts and filters."""
     base, *others = (escape(system.name) for system in comparison.systems)
     title = f"{', '.join(others)} against {base}"
-    charts = "".join(_chart(heading, buckets, comparison.systems) for heading, buckets in comparison.charts())
+    charts = "".join(
+        _chart(heading, buckets, comparison.systems) for heading, buckets in comparison.charts()
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -163,11 +178,18 @@ def _sentences_of(system: System) -> str:
 
 def _signatures(comparison: Comparison) -> list[str]:
     names = {"bleu": "BLEU", "chrf": "chrF"}
-    return [f"{names[m]}, {test}: {text}" for m, tests in comparison.signatures.items() for test, text in tests.items()]
+    return [
+        f"{names[m]}, {test}: {text}"
+        for m, tests in comparison.signatures.items()
+        for test, text in tests.items()
+    ]
 
 
 def _figures(tested: Score) -> list[str]:
-    p = ("" if each is None else f"{each:.4f}" for each in (tested.p_bootstrap, tested.p_randomisation))
+    p = (
+        "" if each is None else f"{each:.4f}"
+        for each in (tested.p_bootstrap, tested.p_randomisation)
+    )
     return [f"{tested.score:.2f}", f"{tested.mean:.2f} ± {tested.ci:.2f}", *p]
 
 
@@ -181,7 +203,10 @@ def _examples(sentences: Sequence[Sentence]) -> list[str]:
         rows += [("reference", "", each.reference)]
         rows += [(name, f"{each.scores[name]:.1f}", text) for name, text in each.outputs.items()]
         width = max(cell_len(name) for name, _, _ in rows)
-        found += [f"line {each.line}", *(f"  {_pad(name, width)}  {score:>5}  {text}" for name, score, text in rows)]
+        found += [
+            f"line {each.line}",
+            *(f"  {_pad(name, width)}  {score:>5}  {text}" for name, score, text in rows),
+        ]
     return found
 
 
@@ -194,11 +219,15 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _pad(text: str, width: int) -> str:
-    return text + " " * (width - cell_len(text))  # not ljust(): a Chinese letter is two columns wide
+    return text + " " * (
+        width - cell_len(text)
+    )  # not ljust(): a Chinese letter is two columns wide
 
 
 def _hue(place: int) -> int:
-    return (215 + 138 * place) % 360  # near the golden angle: neighbours differ, however many there are
+    return (
+        215 + 138 * place
+    ) % 360  # near the golden angle: neighbours differ, however many there are
 
 
 def _scores(comparison: Comparison, metric: str) -> str:
@@ -242,7 +271,9 @@ def _grid(title: str, heads: Sequence[str], rows: str, kind: str) -> str:
 def _controls(comparison: Comparison) -> str:
     names = [escape(system.name) for system in comparison.systems]
     options = [("difference", "largest difference"), ("line", "line")]
-    options += [(f"gain {i}", f"{name} better than {names[0]}") for i, name in enumerate(names) if i]
+    options += [
+        (f"gain {i}", f"{name} better than {names[0]}") for i, name in enumerate(names) if i
+    ]
     options += [(f"loss {i}", f"{name} worse than {names[0]}") for i, name in enumerate(names) if i]
     options += [(f"score {i}", f"worst of {name}") for i, name in enumerate(names)]
     choices = "".join(f'<option value="{value}">{text}</option>' for value, text in options)
@@ -279,7 +310,9 @@ def _article(sentence: Sentence) -> str:
 def differences(output: str, reference: str) -> str:
     """The output as HTML: words that the reference has not are marked, those it has besides are struck out."""
     said, expected = TOKEN.findall(output), TOKEN.findall(reference)
-    matcher = SequenceMatcher(None, [word.strip() for word in expected], [word.strip() for word in said])
+    matcher = SequenceMatcher(
+        None, [word.strip() for word in expected], [word.strip() for word in said]
+    )
     parts = ""
     for kind, start, end, first, last in matcher.get_opcodes():
         ours, theirs = "".join(said[first:last]), "".join(expected[start:end])
@@ -287,7 +320,11 @@ def differences(output: str, reference: str) -> str:
             parts += escape(ours)
         else:
             # The first word has no space before it, not even where something missing stands before it.
-            parts += _tagged("del", theirs) + (" " if theirs and not first else "") + _tagged("mark", ours)
+            parts += (
+                _tagged("del", theirs)
+                + (" " if theirs and not first else "")
+                + _tagged("mark", ours)
+            )
     return parts.strip()
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from seq2see.errors import InputError
-from seq2see.translator import Explanation
+from seq2see.tasks.translate import Explanation
 
 COLOURS = "Blues"
 BLUE, RED, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#777777"  # told apart by everyone
@@ -27,7 +27,10 @@ TITLES = {
 
 def attention(explanation: Explanation) -> Figure:
     """Every head of every layer: encoder, decoder and cross attention, one block each, as far as the model has them."""
-    names = {"encoder.self": (explanation.source_tokens,) * 2, "decoder.self": (explanation.target_in,) * 2}
+    names = {
+        "encoder.self": (explanation.source_tokens,) * 2,
+        "decoder.self": (explanation.target_in,) * 2,
+    }
     names["decoder.cross"] = (explanation.target_out, explanation.source_tokens)
     grids = {kind: layers for kind in names if (layers := _layers(explanation, kind))}
     if not grids:
@@ -51,7 +54,11 @@ def attention(explanation: Explanation) -> Figure:
 
 
 def alignment(
-    weights: Tensor, gold: set[tuple[int, int]], source: Sequence[str], target: Sequence[str], title: str
+    weights: Tensor,
+    gold: set[tuple[int, int]],
+    source: Sequence[str],
+    target: Sequence[str],
+    title: str,
 ) -> Figure:
     """One head between words (target words, source words) beside the gold alignment."""
     size = (2.4 + 0.42 * len(source), 2.0 + 0.22 * len(target))
@@ -97,7 +104,9 @@ def save(figure: Figure, path: Path) -> None:
         if path.suffix == ".png":
             figure.savefig(drawn, dpi=dpi)
             # 256 colours are enough, and make a third of the bytes.
-            Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE).save(path, optimize=True)
+            Image.open(drawn).convert("RGB").quantize(dither=Image.Dither.NONE).save(
+                path, optimize=True
+            )
             return
         # Letters as letters keep an SVG small and searchable; no date keeps it the same from run to run.
         with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "seq2see"}):
@@ -111,7 +120,9 @@ def _count_clips(svg: str) -> str:
     """Clips are named after their corners, whose last bits differ from run to run; so count them instead."""
     numbers: dict[str, int] = {}
     return re.sub(
-        r'((?:id="|url\(#))p([0-9a-f]{10})\b', lambda m: f"{m[1]}clip{numbers.setdefault(m[2], len(numbers))}", svg
+        r'((?:id="|url\(#))p([0-9a-f]{10})\b',
+        lambda m: f"{m[1]}clip{numbers.setdefault(m[2], len(numbers))}",
+        svg,
     )
 
 
@@ -124,10 +135,16 @@ def _layers(explanation: Explanation, kind: str) -> list[Tensor]:
     return found
 
 
-def panel(axes: Axes, weights: Tensor, rows: Sequence[str] | None, columns: Sequence[str] | None) -> None:
+def panel(
+    axes: Axes, weights: Tensor, rows: Sequence[str] | None, columns: Sequence[str] | None
+) -> None:
     """One map of weights (rows, columns), with names at its sides where they are given."""
-    axes.imshow(weights.numpy(), cmap=COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
-    axes.tick_params(length=0, labelsize=6, top=False, labeltop=True, bottom=False, labelbottom=False)
+    axes.imshow(
+        weights.numpy(), cmap=COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest"
+    )
+    axes.tick_params(
+        length=0, labelsize=6, top=False, labeltop=True, bottom=False, labelbottom=False
+    )
     axes.set_xticks(range(len(columns or [])), columns or [], rotation=90, parse_math=False)
     axes.set_yticks(range(len(rows or [])), rows or [], parse_math=False)
     for side in axes.spines.values():

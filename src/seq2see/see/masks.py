@@ -14,10 +14,26 @@ from rich.cells import cell_len, set_cell_size
 from torch import Tensor
 
 from seq2see.errors import InputError
-from seq2see.layers.masks import causal_mask, order_mask, packed_mask, padding_mask, prefix_mask, window_mask
+from seq2see.layers.masks import (
+    causal_mask,
+    order_mask,
+    packed_mask,
+    padding_mask,
+    prefix_mask,
+    window_mask,
+)
 from seq2see.text.vocab import PAD, SPECIALS, UNKNOWN
 
-KINDS = ["padding", "causal", "window", "prefix", "order", "packed", "causal+padding", "window+causal"]
+KINDS = [
+    "padding",
+    "causal",
+    "window",
+    "prefix",
+    "order",
+    "packed",
+    "causal+padding",
+    "window+causal",
+]
 OPEN = "■"
 ENDS = set(".!?。！？")  # marks that end a sentence
 MOST_WORDS = 40
@@ -102,10 +118,15 @@ def _table(kind: str, shown: Example) -> Table:
     rules = _rules(shown)
     for part in parts:
         if part not in rules:
-            raise InputError(f"--kind {kind!r} is not one of {', '.join(rules)}, or several of them joined by +")
+            raise InputError(
+                f"--kind {kind!r} is not one of {', '.join(rules)}, or several of them joined by +"
+            )
     masks = [(rules[part][0], mask(part, shown).tolist()) for part in parts]
     places = range(len(shown.words))
-    closed = [["".join(dict.fromkeys(why for why, m in masks if not m[t][s])) for s in places] for t in places]
+    closed = [
+        ["".join(dict.fromkeys(why for why, m in masks if not m[t][s])) for s in places]
+        for t in places
+    ]
     lacking = shown.padding if "padding" in parts else 0
     words = [*shown.words[: len(shown.words) - lacking], *[SPECIALS[PAD]] * lacking]
     rule = rules[kind][1] if kind in rules else "open where each of them is"
@@ -152,7 +173,9 @@ def draw(found: Sequence[Table]) -> Figure:
     across = min(len(found), IN_A_ROW)
     down = -(-len(found) // IN_A_ROW)
     side = max(1.5, 0.27 * len(found[0].words))
-    longest = 0.07 * max(cell_len(word) for table in found for word in table.words)  # inches, beside and above
+    longest = 0.07 * max(
+        cell_len(word) for table in found for word in table.words
+    )  # inches, beside and above
     size = (across * (side + longest + 0.4), 1.0 + down * (side + longest + 0.85))
     figure = Figure(figsize=size, layout="constrained")
     axes = list(figure.subplots(down, across, squeeze=False).flat)
@@ -161,9 +184,14 @@ def draw(found: Sequence[Table]) -> Figure:
     for panel in axes[len(found) :]:
         panel.set_axis_off()
     keys = [Patch(color=OPEN_COLOUR, label="may look")]
-    keys += [Patch(color=REASONS[letter][1], label=f"{letter}  {REASONS[letter][0]}") for letter in _letters(found)]
+    keys += [
+        Patch(color=REASONS[letter][1], label=f"{letter}  {REASONS[letter][0]}")
+        for letter in _letters(found)
+    ]
     title = "Rows look at columns." + "".join(f" {line}" for line in _twice(found))
-    legend = figure.legend(handles=keys, loc="outside lower center", ncols=3 * across // 2, frameon=False, fontsize=8)
+    legend = figure.legend(
+        handles=keys, loc="outside lower center", ncols=3 * across // 2, frameon=False, fontsize=8
+    )
     legend.set_title(title)
     legend.get_title().set_fontsize(8)
     return figure
@@ -172,9 +200,17 @@ def draw(found: Sequence[Table]) -> Figure:
 def _panel(axes: Axes, table: Table) -> None:
     colours = [OPEN_COLOUR, *(colour for _, colour in REASONS.values())]
     numbers = [[["", *REASONS].index(why[:1]) for why in row] for row in table.closed]
-    axes.imshow(numbers, cmap=ListedColormap(colours), vmin=0, vmax=len(colours) - 1, interpolation="nearest")
+    axes.imshow(
+        numbers,
+        cmap=ListedColormap(colours),
+        vmin=0,
+        vmax=len(colours) - 1,
+        interpolation="nearest",
+    )
     places = range(len(table.words))
-    axes.tick_params(length=0, labelsize=7, top=False, labeltop=True, bottom=False, labelbottom=False)
+    axes.tick_params(
+        length=0, labelsize=7, top=False, labeltop=True, bottom=False, labelbottom=False
+    )
     axes.set_xticks(places, table.words, rotation=90, parse_math=False)
     axes.set_yticks(places, table.words, parse_math=False)
     axes.set_xticks([place - 0.5 for place in places], minor=True)

@@ -28,7 +28,9 @@ def draw(found: Norms) -> Figure:
 def _by_layer(axes: Axes, found: Norms) -> None:
     for norm, by_depth in found.gradients.items():
         _line(axes, norm, range(1, DEPTHS[-1] + 1), by_depth[-1])
-    figures.label(axes, f"A stack of {DEPTHS[-1]} at its start", "layer", "gradient norm, feed-forward")
+    figures.label(
+        axes, f"A stack of {DEPTHS[-1]} at its start", "layer", "gradient norm, feed-forward"
+    )
     axes.set_ylim(bottom=0)
 
 
@@ -58,7 +60,9 @@ def _moved(axes: Axes, found: Norms) -> None:
     start = found.moved["post"][0]
     rising = [start * (depth / DEPTHS[0]) ** 0.5 for depth in DEPTHS]
     axes.plot(DEPTHS, rising, ":", color=figures.GREY, linewidth=1, label="∝ √layers")
-    figures.label(axes, "How far a small step carries", "layers", f"shift of the output, weights ± {NUDGE:g}")
+    figures.label(
+        axes, "How far a small step carries", "layers", f"shift of the output, weights ± {NUDGE:g}"
+    )
     _scale(axes)
     axes.set_ylim(bottom=0)
 
@@ -75,8 +79,15 @@ def _companions(axes: Axes, found: Norms) -> None:
     looks = {"layer norm": (figures.BLUE, "o-"), "batch norm": (figures.GREEN, "^-")}
     for name, values in found.changed.items():
         colour, mark = looks[name]
-        axes.plot(found.padding, values, mark, color=colour, markersize=4, linewidth=1.2, label=name)
-    figures.label(axes, "One sentence, its companion grows", "padding in the batch", "change of the sentence's output")
+        axes.plot(
+            found.padding, values, mark, color=colour, markersize=4, linewidth=1.2, label=name
+        )
+    figures.label(
+        axes,
+        "One sentence, its companion grows",
+        "padding in the batch",
+        "change of the sentence's output",
+    )
     axes.xaxis.set_major_formatter(PercentFormatter(1))
 
 

@@ -26,8 +26,12 @@ LENGTHS = [8, 10, 12, 16, 24, 32, 48, 64]  # of the longest companion
 class Norms:
     """What was measured of stacks of encoder layers at their start, of short trainings, and of two norms."""
 
-    gradients: dict[str, list[list[float]]]  # by norm, by depth, by layer: of the feed-forward weights
-    moved: dict[str, list[float]]  # by norm, by depth: the output's shift when every weight is nudged
+    gradients: dict[
+        str, list[list[float]]
+    ]  # by norm, by depth, by layer: of the feed-forward weights
+    moved: dict[
+        str, list[float]
+    ]  # by norm, by depth: the output's shift when every weight is nudged
     losses: dict[str, list[float]]  # by training, by update
     padding: list[float]  # the share of a batch that is padding, and what it does to one sentence:
     changed: dict[str, list[float]]  # by kind of norm
@@ -54,7 +58,8 @@ def measure() -> Norms:
 def stack(depth: int, norm: str, width: int) -> nn.Sequential:
     """Encoder layers as the Transformer begins with them; pre-norm ends with one more norm."""
     layers: list[nn.Module] = [
-        EncoderLayer(MultiHeadAttention(width, HEADS), FeedForward(width, 4 * width), norm=norm) for _ in range(depth)
+        EncoderLayer(MultiHeadAttention(width, HEADS), FeedForward(width, 4 * width), norm=norm)
+        for _ in range(depth)
     ]
     found = nn.Sequential(*layers, *([nn.LayerNorm(width)] if norm == "pre" else []))
     for name, parameter in found.named_parameters():
@@ -71,8 +76,14 @@ def gradients(depth: int, norm: str) -> list[float]:
     for seed in range(SEEDS):
         torch.manual_seed(seed)
         layers: Any = stack(depth, norm, WIDTH)
-        logits = layers(torch.randn(SENTENCES, LENGTH, WIDTH)) @ torch.randn(WIDTH, CLASSES) * WIDTH**-0.5
-        loss = functional.cross_entropy(logits.flatten(0, 1), torch.randint(CLASSES, (SENTENCES * LENGTH,)))
+        logits = (
+            layers(torch.randn(SENTENCES, LENGTH, WIDTH))
+            @ torch.randn(WIDTH, CLASSES)
+            * WIDTH**-0.5
+        )
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), torch.randint(CLASSES, (SENTENCES * LENGTH,))
+        )
         loss.backward()  # type: ignore[no-untyped-call]
         for i in range(depth):
             both = layers[i].feed_forward.expand.weight, layers[i].feed_forward.contract.weight
@@ -99,7 +110,11 @@ def learn(norm: str, warmup: int, seed: int = 1) -> list[float]:
     """Six layers learn to write words of random symbols backwards: the loss of each update."""
     torch.manual_seed(seed)
     width = 32
-    layers, embedding, output = stack(6, norm, width), nn.Embedding(SYMBOLS, width), nn.Linear(width, SYMBOLS)
+    layers, embedding, output = (
+        stack(6, norm, width),
+        nn.Embedding(SYMBOLS, width),
+        nn.Linear(width, SYMBOLS),
+    )
     parameters = [each for part in (layers, embedding, output) for each in part.parameters()]
     positions = torch.randn(WORD, width)
     optimizer = torch.optim.Adam(parameters, betas=(0.9, 0.98), eps=1e-9)
@@ -142,10 +157,15 @@ def lines(found: Norms) -> list[str]:
         rows += [[f"{norm}, first layer", *(f"{each[0]:.3f}" for each in by_depth)]]
         rows += [[f"{norm}, last layer", *(f"{each[-1]:.3f}" for each in by_depth)]]
     moves = [["layers", *map(str, DEPTHS)]]
-    moves += [[norm, *(f"{each:.4f}" for each in by_depth)] for norm, by_depth in found.moved.items()]
+    moves += [
+        [norm, *(f"{each:.4f}" for each in by_depth)] for norm, by_depth in found.moved.items()
+    ]
     shown = range(25, UPDATES + 1, 25)
     losses = [["update", *map(str, shown)]]
-    losses += [[name, *(f"{each[update - 1]:.2f}" for update in shown)] for name, each in found.losses.items()]
+    losses += [
+        [name, *(f"{each[update - 1]:.2f}" for update in shown)]
+        for name, each in found.losses.items()
+    ]
     norms = [["padding", *(f"{share:.0%}" for share in found.padding)]]
     norms += [[name, *(f"{each:.2f}" for each in values)] for name, values in found.changed.items()]
     return [

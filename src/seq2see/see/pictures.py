@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from seq2see.vision import Sight
+from seq2see.tasks.images import Sight
 
 HEAT = "inferno"
 DIMMED = 0.35  # how much of the picture is left where nothing is looked at
@@ -74,7 +74,9 @@ def _panel(axes: Axes, pixels: Tensor, seen: Tensor | None, title: str) -> None:
         axes.imshow(shown.numpy(), **place)
     else:
         axes.imshow((DIMMED * shown).numpy(), **place)
-        share = seen / seen.max().clamp(min=torch.finfo(seen.dtype).tiny)  # all are 0 where no patch is left
+        share = seen / seen.max().clamp(
+            min=torch.finfo(seen.dtype).tiny
+        )  # all are 0 where no patch is left
         axes.imshow(seen.numpy(), cmap=HEAT, vmin=0.0, alpha=(0.75 * share).numpy(), **place)
         title += f"\nat most {float(seen.max()):.0%} on a patch"
     axes.set_title(title, fontsize=6, pad=2)

@@ -13,10 +13,14 @@ from torch import Tensor
 from seq2see.errors import InputError
 from seq2see.layers.positions import rotate, sinusoidal
 from seq2see.see import figures
-from seq2see.translator import Translator
+from seq2see.tasks.translate import Translator
 
 HEAD = 64  # numbers of a query or key that is turned
-STARTS = (0.0, 0.3, 0.7)  # the positions, as shares of the length, from which distances are measured
+STARTS = (
+    0.0,
+    0.3,
+    0.7,
+)  # the positions, as shares of the length, from which distances are measured
 MARKS = [(figures.BLUE, "o"), (figures.RED, "x"), (figures.GREEN, "+")]
 
 
@@ -36,10 +40,14 @@ def learned(translator: Translator, directory: Path) -> dict[str, Tensor]:
     """The vectors a model learned for its positions, (T, D) by the side they are for."""
     kind = translator.recipe.model.positions
     if kind != "learned":
-        raise InputError(f'{directory}: model.positions is "{kind}"; only "learned" ones are the model\'s own')
+        raise InputError(
+            f'{directory}: model.positions is "{kind}"; only "learned" ones are the model\'s own'
+        )
     ending = "_positions.embedding.weight"
     weights = translator.model.state_dict()
-    return {name.removesuffix(ending): weights[name].cpu() for name in weights if name.endswith(ending)}
+    return {
+        name.removesuffix(ending): weights[name].cpu() for name in weights if name.endswith(ending)
+    }
 
 
 def resemblance(table: Tensor) -> Tensor:
@@ -53,20 +61,35 @@ def draw(length: int, width: int, tables: Mapping[str, Tensor]) -> Figure:
     figure = Figure(figsize=(10, 5.8 + 2.9 * bool(tables)), layout="constrained")
     rows: Any = figure.subfigures(2 + bool(tables), 1, height_ratios=[2.9] * (2 + bool(tables)))
     axes = rows[0].subplots()
-    shown = _map(axes, sinusoidal(length, width).T, "Sinusoidal: each pair of features is a clock of its own pace")
+    shown = _map(
+        axes,
+        sinusoidal(length, width).T,
+        "Sinusoidal: each pair of features is a clock of its own pace",
+    )
     rows[0].colorbar(shown, ax=axes).ax.tick_params(labelsize=7)
     left, right = rows[1].subplots(1, 2)
     _by_distance(left, added(length, width))
-    figures.label(left, f"Added, width {width}: the product depends on s − t alone", "s − t", "⟨PE(t), PE(s)⟩")
+    figures.label(
+        left, f"Added, width {width}: the product depends on s − t alone", "s − t", "⟨PE(t), PE(s)⟩"
+    )
     generator = torch.Generator().manual_seed(1)
     query, other = torch.randn(2, HEAD, dtype=torch.float64, generator=generator)
     for key, name in ((query, "k = q"), (other, "another k")):
         products = turned(length, query, key)
         _by_distance(right, products)
         left_end = int(STARTS[-1] * length)
-        right.annotate(name, (-left_end, products[left_end, 0].item()), (0, 8), textcoords="offset points", fontsize=8)
+        right.annotate(
+            name,
+            (-left_end, products[left_end, 0].item()),
+            (0, 8),
+            textcoords="offset points",
+            fontsize=8,
+        )
     figures.label(
-        right, f"Rotary, size {HEAD}: so does the one of turned vectors", "s − t", "⟨rotate(q, t), rotate(k, s)⟩"
+        right,
+        f"Rotary, size {HEAD}: so does the one of turned vectors",
+        "s − t",
+        "⟨rotate(q, t), rotate(k, s)⟩",
     )
     right.get_legend().remove()
     if tables:
@@ -80,20 +103,32 @@ def _by_distance(axes: Axes, products: Tensor) -> None:
     for share, (colour, mark) in zip(STARTS, MARKS, strict=True):
         t = int(share * length)
         distances = range(-t, length - t)
-        axes.plot(distances, products[t].tolist(), mark, color=colour, markersize=4, label=f"t = {t}", fillstyle="none")
+        axes.plot(
+            distances,
+            products[t].tolist(),
+            mark,
+            color=colour,
+            markersize=4,
+            label=f"t = {t}",
+            fillstyle="none",
+        )
 
 
 def _learned(row: Any, tables: Mapping[str, Tensor]) -> None:
     panels = row.subplots(1, 2 * len(tables), squeeze=False)[0]
     for i, (side, table) in enumerate(tables.items()):
-        _map(panels[2 * i], table.T / table.abs().max(), f"Learned, {side}", "feature, ÷ the largest")
+        _map(
+            panels[2 * i], table.T / table.abs().max(), f"Learned, {side}", "feature, ÷ the largest"
+        )
         shown = _map(panels[2 * i + 1], resemblance(table), f"… their cosines, {side}", "position")
     row.colorbar(shown, ax=panels).ax.tick_params(labelsize=7)
 
 
 def _map(axes: Axes, numbers: Tensor, title: str, rows: str = "feature") -> AxesImage:
     """Numbers from −1 to 1, red to blue; columns are positions."""
-    shown = axes.imshow(numbers.numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
+    shown = axes.imshow(
+        numbers.numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
+    )
     figures.label(axes, title, "position", rows)
     axes.grid(False)
     return shown

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from seq2see.batches import Batch, collate
 from seq2see.errors import InputError
-from seq2see.layers.reducing import Reducible, counts, operations
+from seq2see.layers.reduction.encoder import Reducible, counts, operations
 from seq2see.layers.trace import Trace
 from seq2see.see.figures import GREY
-from seq2see.translator import opened, recipe_of
-from seq2see.vision import PictureModel, load_pictures
+from seq2see.tasks.images import PictureModel, load_pictures
+from seq2see.tasks.translate import opened, recipe_of
 
 LETTER, ROW, HEAD = 0.066, 0.46, 1.4  # inches: a letter, a layer, and what stands before its words
 FADED = "#cccccc"
@@ -44,16 +44,24 @@ class Journey:
         tokens = len(self.places[0])
         shares = [ours / all for ours, all in zip(self.operations, self.untouched, strict=True)]
         counts = zip(self.left(), shares, strict=True)
-        return [f"layer {i}: {n} of {tokens} · {share:.0%} FLOPs" for i, (n, share) in enumerate(counts, start=1)]
+        return [
+            f"layer {i}: {n} of {tokens} · {share:.0%} FLOPs"
+            for i, (n, share) in enumerate(counts, start=1)
+        ]
 
     def lines(self, tokens: Sequence[str]) -> list[str]:
         """For a reader: each layer with its groups, and what it pruned."""
         found, gone = [], set[int]()
         for title, places in zip(self.titles(), self.places, strict=True):
-            members = {place: [i for i, each in enumerate(places) if each == place] for place in sorted({*places})}
+            members = {
+                place: [i for i, each in enumerate(places) if each == place]
+                for place in sorted({*places})
+            }
             pruned = [i for i in members.pop(-1, []) if i not in gone]
             gone |= {*pruned}
-            merged = [" + ".join(tokens[i] for i in group) for group in members.values() if len(group) > 1]
+            merged = [
+                " + ".join(tokens[i] for i in group) for group in members.values() if len(group) > 1
+            ]
             parts = [f"merged: {', '.join(merged)}"] if merged else []
             parts += [f"pruned: {', '.join(tokens[i] for i in pruned)}"] if pruned else []
             found.append(" · ".join([title, *parts]))
@@ -67,7 +75,9 @@ class Subject:
     model: Reducible
     batch: Batch
     title: str
-    tokens: list[str]  # </s> last; of a picture the class token, if there is one, and the patches by row and column
+    tokens: list[
+        str
+    ]  # </s> last; of a picture the class token, if there is one, and the patches by row and column
     pixels: Tensor | None = None  # (C, H, W), bytes
     grid: tuple[int, int] = (0, 0)
 
@@ -84,11 +94,18 @@ def subject(directory: Path, what: str) -> Subject:
         return _picture(load_pictures(directory, "cpu"), what)
     recipe, pair, model = opened(directory, recipe.task)
     if not isinstance(model, Reducible):
-        raise InputError(f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune")
-    tokenizer, limit = pair.source if recipe.task == "translate" else pair.target, recipe.data.max_length
+        raise InputError(
+            f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune"
+        )
+    tokenizer, limit = (
+        pair.source if recipe.task == "translate" else pair.target,
+        recipe.data.max_length,
+    )
     ids = tokenizer.encode(what)
     if not 0 < len(ids) <= limit:
-        raise InputError(f"the text has {len(ids)} tokens; the model takes 1 to data.max_length = {limit}")
+        raise InputError(
+            f"the text has {len(ids)} tokens; the model takes 1 to data.max_length = {limit}"
+        )
     return Subject(model, collate([(ids, [])], [0]), what, [*tokenizer.pieces(what), "</s>"])
 
 
@@ -109,7 +126,9 @@ def _picture(found: PictureModel, path: str) -> Subject:
 def follow(model: Reducible, batch: Batch) -> Journey:
     """The way of one text or picture through a model that merges or prunes, soft thresholds taken hard."""
     if model.plan is None:
-        raise InputError("this model was trained neither to merge nor to prune; say how much it is to")
+        raise InputError(
+            "this model was trained neither to merge nor to prune; say how much it is to"
+        )
     model, trace = model.with_plan(model.plan.hard()), Trace(weights=False)
     model.eval()(batch, trace)
     steps = trace.reductions
@@ -138,7 +157,14 @@ def draw_text(journey: Journey, tokens: Sequence[str], title: str) -> Figure:
         for token, place, start, width in zip(tokens, places, starts, widths, strict=True):
             colour = FADED if place < 0 else "black"
             axes.text(
-                start + width / 2, -y, token, fontsize=7, ha="center", va="center", color=colour, parse_math=False
+                start + width / 2,
+                -y,
+                token,
+                fontsize=7,
+                ha="center",
+                va="center",
+                color=colour,
+                parse_math=False,
             )
     return figure
 
@@ -166,18 +192,32 @@ def _runs(group: Sequence[int]) -> Iterator[list[int]]:
         yield [token for _, token in run]
 
 
-def _join(axes: Axes, group: Sequence[int], starts: Sequence[float], widths: Sequence[float], y: float) -> None:
+def _join(
+    axes: Axes, group: Sequence[int], starts: Sequence[float], widths: Sequence[float], y: float
+) -> None:
     """A box around each run of the group's tokens, and a line from each run to the next."""
     colour, under = colour_of(group), y - 0.3 - 0.05 * (group[0] % 4)
     middles = []
     for run in _runs(group):
         left, right = starts[run[0]] + 0.04, starts[run[-1]] + widths[run[-1]] - 0.04
-        box = FancyBboxPatch((left + 0.03, y - 0.2), right - left - 0.06, 0.4, boxstyle="round,pad=0.03", linewidth=0.8)
+        box = FancyBboxPatch(
+            (left + 0.03, y - 0.2),
+            right - left - 0.06,
+            0.4,
+            boxstyle="round,pad=0.03",
+            linewidth=0.8,
+        )
         box.set(facecolor=(colour, 0.35), edgecolor=colour)
         axes.add_patch(box)
         middles.append((left + right) / 2)
     if len(middles) > 1:
-        axes.plot([middles[0], middles[-1]], [under, under], color=colour, linewidth=1, solid_capstyle="round")
+        axes.plot(
+            [middles[0], middles[-1]],
+            [under, under],
+            color=colour,
+            linewidth=1,
+            solid_capstyle="round",
+        )
         axes.vlines(middles, under, y - 0.23, color=colour, linewidth=1)
 
 
@@ -205,11 +245,19 @@ def _patches(axes: Axes, pixels: Tensor, places: Tensor) -> None:
     height, width = pixels.shape[1] / places.shape[0], pixels.shape[2] / places.shape[1]
     extent = (0.0, float(pixels.shape[2]), float(pixels.shape[1]), 0.0)
     shown = pixels.permute(1, 2, 0).numpy()
-    axes.imshow(shown if shown.shape[2] == 3 else shown[..., 0], cmap="gray", vmin=0, vmax=255, extent=extent)
+    axes.imshow(
+        shown if shown.shape[2] == 3 else shown[..., 0],
+        cmap="gray",
+        vmin=0,
+        vmax=255,
+        extent=extent,
+    )
     flat = places.flatten().tolist()
     tints = {i: colour_of(group) for group in groups(flat) for i in group}
     for i, place in enumerate(flat):
-        patch = Rectangle((i % places.shape[1] * width, i // places.shape[1] * height), width, height, linewidth=0)
+        patch = Rectangle(
+            (i % places.shape[1] * width, i // places.shape[1] * height), width, height, linewidth=0
+        )
         if place < 0:
             axes.add_patch(patch).set(facecolor="white", edgecolor=FADED, hatch="////")
         elif i in tints:

@@ -36,10 +36,14 @@ def measure() -> dict[str, list[Effect]]:
 def effect(name: str, size: int) -> Effect:
     """Independent inputs of variance one → scores → weights → gradient."""
     draws = max(16, 4096 // size)  # where few numbers make a score, one draw says little
-    query, key = (torch.stack(each) for each in zip(*(_drawn(name, size) for _ in range(draws)), strict=True))
+    query, key = (
+        torch.stack(each) for each in zip(*(_drawn(name, size) for _ in range(draws)), strict=True)
+    )
     score = SCORES[name](size, 1)
     value = torch.randn(*key.shape[:-1], 1)
-    added = torch.zeros(*query.shape[:-1], LENGTH, requires_grad=True)  # its gradient is that of the scores
+    added = torch.zeros(
+        *query.shape[:-1], LENGTH, requires_grad=True
+    )  # its gradient is that of the scores
     output, weights = attend(query, key, value, bias=added, score=score)
     output.sum().backward()  # type: ignore[no-untyped-call]
     assert weights is not None and added.grad is not None
@@ -68,7 +72,10 @@ def lines(found: dict[str, list[Effect]]) -> list[str]:
         (f"largest of {LENGTH} weights", "largest", 3),
         ("norm of the scores' gradient", "gradient", 4),
     ):
-        cells = [[NAMES[name], *(f"{getattr(e, field):.{digits}f}" for e in row)] for name, row in found.items()]
+        cells = [
+            [NAMES[name], *(f"{getattr(e, field):.{digits}f}" for e in row)]
+            for name, row in found.items()
+        ]
         rows += [title, *table([["size", *map(str, SIZES)], *cells]), ""]
     return rows[:-1]
 
@@ -77,15 +84,25 @@ def draw(found: dict[str, list[Effect]]) -> Figure:
     """Three charts over the size of queries and keys."""
     figure = Figure(figsize=(10, 3.3), layout="constrained")
     variance, largest, gradient = figure.subplots(1, 3)
-    looks = {"dot": (figures.RED, "s-"), "scaled_dot": (figures.BLUE, "o-"), "unscaled": (figures.GREEN, "^--")}
+    looks = {
+        "dot": (figures.RED, "s-"),
+        "scaled_dot": (figures.BLUE, "o-"),
+        "unscaled": (figures.GREEN, "^--"),
+    }
     for name, effects in found.items():
         colour, mark = looks[name]
         for axes, field in ((variance, "variance"), (largest, "largest"), (gradient, "gradient")):
             values = [getattr(each, field) for each in effects]
-            axes.plot(SIZES, values, mark, color=colour, label=NAMES[name], markersize=4, linewidth=1.2)
-    figures.label(variance, "The scores spread", "d, the size of queries and keys", "variance of the scores")
+            axes.plot(
+                SIZES, values, mark, color=colour, label=NAMES[name], markersize=4, linewidth=1.2
+            )
+    figures.label(
+        variance, "The scores spread", "d, the size of queries and keys", "variance of the scores"
+    )
     figures.label(largest, "One weight takes all", "d", f"largest of {LENGTH} weights, in the mean")
-    figures.label(gradient, "Little is left to learn from", "d", "norm of the scores' gradient, in the mean")
+    figures.label(
+        gradient, "Little is left to learn from", "d", "norm of the scores' gradient, in the mean"
+    )
     for axes in (variance, largest, gradient):
         axes.set_xscale("log", base=2)
         axes.set_xticks(SIZES)

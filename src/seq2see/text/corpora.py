@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seq2see.config import DataConfig, Paths
 from seq2see.errors import InputError
+from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
 
 Pair = tuple[str, str]
@@ -46,8 +46,13 @@ def joined(parallel: Parallel, count: int) -> Parallel:
     """So many consecutive pairs as one long pair; what is left at the end makes a shorter one."""
     if count == 1:
         return parallel
-    groups = [parallel.pairs[start : start + count] for start in range(0, len(parallel.pairs), count)]
-    pairs = [(" ".join(source for source, _ in group), " ".join(target for _, target in group)) for group in groups]
+    groups = [
+        parallel.pairs[start : start + count] for start in range(0, len(parallel.pairs), count)
+    ]
+    pairs = [
+        (" ".join(source for source, _ in group), " ".join(target for _, target in group))
+        for group in groups
+    ]
     return _parallel(parallel.name, pairs, parallel.dropped)
 
 
@@ -85,7 +90,9 @@ def read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         byte = content[error.start]
-        raise InputError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; a corpus is UTF-8 text") from None
+        raise InputError(
+            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; a corpus is UTF-8 text"
+        ) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: a truncated or corrupt gzip file: {error}") from None
     except OSError as error:
@@ -97,7 +104,10 @@ def read_lines(path: Path) -> list[str]:
     if not text.strip("\ufeff\r\n\t "):
         raise InputError(f"{path}: nothing but empty lines; a corpus has one sentence a line")
     # Not splitlines(): it also breaks at U+2028, U+0085 and form feeds, and puts the two sides out of step.
-    return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").removesuffix("\n").split("\n")]
+    return [
+        line.removesuffix("\r")
+        for line in text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    ]
 
 
 def read_aligned(*paths: Path) -> list[list[str]]:
@@ -105,16 +115,22 @@ def read_aligned(*paths: Path) -> list[list[str]]:
     first, *others = [(path, read_lines(path)) for path in paths]
     for path, lines in others:
         if len(lines) != len(first[1]):
-            raise InputError(f"{first[0]} has {len(first[1])} lines and {path} {len(lines)}; they must pair up")
+            raise InputError(
+                f"{first[0]} has {len(first[1])} lines and {path} {len(lines)}; they must pair up"
+            )
     return [first[1], *(lines for _, lines in others)]
 
 
-def read_pairs(paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None) -> list[Pair]:
+def read_pairs(
+    paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None
+) -> list[Pair]:
     """The pairs of a TSV (one path), or of two files that are aligned line by line (a list of two)."""
     if isinstance(paths, str):
         return _read_table(_resolve(paths, base), columns)
     if len(paths) != 2:
-        raise InputError(f"{paths}: lists {len(paths)} files; two aligned files are [source, target]")
+        raise InputError(
+            f"{paths}: lists {len(paths)} files; two aligned files are [source, target]"
+        )
     source, target = (_resolve(path, base) for path in paths)
     left, right = read_lines(source), read_lines(target)
     if len(left) != len(right):
@@ -132,11 +148,16 @@ def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
     for index, root in enumerate(_groups(pairs)):
         groups.setdefault(root, []).append(index)
     count = min(count, max(1, len(pairs) // 20))
-    large = max(1, count // 100)  # small groups first: a large one would make a test of few, much alike sentences
+    large = max(
+        1, count // 100
+    )  # small groups first: a large one would make a test of few, much alike sentences
     keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]
     ordered = sorted(
         groups.values(),
-        key=lambda group: (len(group) if len(group) > large else 0, min(keys[index] for index in group)),
+        key=lambda group: (
+            len(group) if len(group) > large else 0,
+            min(keys[index] for index in group),
+        ),
     )
     sizes, part_of = [0] * parts, [0] * len(pairs)
     for group in ordered:
@@ -165,7 +186,10 @@ def _groups(pairs: Sequence[Pair]) -> list[int]:
         first: dict[str, int] = {}
         for index, pair in enumerate(pairs):
             # Case and spacing do not make another sentence.
-            one, other = root(index), root(first.setdefault(" ".join(pair[side].split()).casefold(), index))
+            one, other = (
+                root(index),
+                root(first.setdefault(" ".join(pair[side].split()).casefold(), index)),
+            )
             parent[max(one, other)] = min(one, other)
     return [root(index) for index in range(len(pairs))]
 
@@ -174,7 +198,9 @@ def _captions(config: DataConfig, data: Path | None) -> Corpus:
     if data is not None:
         raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
     if {config.source, config.target} != {"de", "en"}:
-        raise InputError(f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}")
+        raise InputError(
+            f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}"
+        )
     splits = {}
     for name, count in CAPTIONS.items():
         drawn = captions.generate(name, config.limit or count if name == "train" else count)
@@ -205,7 +231,9 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
         return {name: paths}
     directory = _resolve(paths, base)
     if not directory.exists():
-        raise InputError(f"{directory}: no such file for data.{name}; relative to --data, else to the working folder")
+        raise InputError(
+            f"{directory}: no such file for data.{name}; relative to --data, else to the working folder"
+        )
     if not directory.is_dir():
         return {name: paths}
     sides: list[dict[str, str]] = [{}, {}]
@@ -214,9 +242,13 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
         for side, code in zip(sides, (config.source, config.target), strict=True):
             if language == code and (split in ("train", "val") or split.startswith("test")):
                 side.setdefault(split, str(path.absolute()))
-    both: dict[str, Paths] = {split: [path, sides[1][split]] for split, path in sides[0].items() if split in sides[1]}
+    both: dict[str, Paths] = {
+        split: [path, sides[1][split]] for split, path in sides[0].items() if split in sides[1]
+    }
     if name not in both and not (name == "test" and any(split.startswith(name) for split in both)):
-        raise InputError(f"{directory}: no {name}.{config.source} with {name}.{config.target} (or .gz) in there")
+        raise InputError(
+            f"{directory}: no {name}.{config.source} with {name}.{config.target} (or .gz) in there"
+        )
     return both
 
 
@@ -244,7 +276,9 @@ def _parallel(name: str, pairs: Sequence[Pair], dropped: int = 0) -> Parallel:
     kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
     digest = hashlib.sha256()
     for source, target in kept:
-        digest.update(f"{source}\n{target}\n".encode())  # unambiguous, since no line holds a line feed
+        digest.update(
+            f"{source}\n{target}\n".encode()
+        )  # unambiguous, since no line holds a line feed
     return Parallel(name, kept, digest.hexdigest(), dropped + len(pairs) - len(kept))
 
 

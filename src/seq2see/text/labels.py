@@ -1,6 +1,6 @@
 """Sentences with a label, made out of a parallel corpus: what `task = "classify"` learns."""
 
-from seq2see.config import DataConfig
+from seq2see.recipe.schema import DataConfig
 from seq2see.text import captions
 from seq2see.text.corpora import Parallel
 from seq2see.text.vocab import Vocab
@@ -16,6 +16,8 @@ def labelled(parallel: Parallel, data: DataConfig) -> list[tuple[str, str]]:
     if data.labels == "language":
         languages = (data.source, data.target)
         return [(pair[line % 2], languages[line % 2]) for line, pair in enumerate(parallel.pairs)]
-    drawn = captions.generate(parallel.name, len(parallel.pairs))  # the same again: the corpus is a function of these
+    drawn = captions.generate(
+        parallel.name, len(parallel.pairs)
+    )  # the same again: the corpus is a function of these
     numbers = ["plural" if caption.plural else "singular" for caption in drawn]
     return [(target, number) for (_, target), number in zip(parallel.pairs, numbers, strict=True)]

@@ -6,9 +6,9 @@ import urllib.request
 from http.client import HTTPException
 from pathlib import Path
 
-from seq2see.config import DataConfig
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically
+from seq2see.recipe.schema import DataConfig
 
 HOME = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 SUMS = {
@@ -35,7 +35,9 @@ def folder(config: DataConfig, data: Path | None) -> Path:
         return data.absolute()
     if (known := os.environ.get("SEQ2SEE_DATA")) and (named := Path(known) / "multi30k").is_dir():
         return named.absolute()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2see" / "multi30k"
+    cache = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2see" / "multi30k"
+    )
     for split in ("train", "val", "test_2016_flickr", "test_2017_flickr"):
         for language in (config.source, config.target):
             if (name := f"{split}.{language}.gz") not in SUMS:

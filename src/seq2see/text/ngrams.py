@@ -30,13 +30,17 @@ class NGrams:
         grams: Counter[Context] = Counter()
         for sentence in sentences:
             ids = (BEGIN, *sentence, END)
-            for end in range(2, len(ids) + 1):  # of what ends with a word, since <s> is never written
+            for end in range(
+                2, len(ids) + 1
+            ):  # of what ends with a word, since <s> is never written
                 grams.update(ids[start:end] for start in range(max(0, end - order), end))
         rows: dict[Context, dict[int, int]] = {}
         for gram, count in _adjusted(grams, order).items():
             rows.setdefault(gram[:-1], {})[gram[-1]] = count
         self.counts: dict[Context, Row] = {}
-        how_many = [Counter[int]() for _ in range(order)]  # n-grams have each count, by the length of their context
+        how_many = [
+            Counter[int]() for _ in range(order)
+        ]  # n-grams have each count, by the length of their context
         for context, row in rows.items():
             self.counts[context] = np.fromiter(row, np.int64), np.fromiter(row.values(), np.int64)
             how_many[len(context)].update(row.values())
@@ -61,7 +65,10 @@ class NGrams:
         """log p of each id of a sentence, </s> last."""
         ids = (BEGIN, *sentence, END)
         contexts = [ids[max(0, end - self.order + 1) : end] for end in range(1, len(ids))]
-        return [math.log(self.probabilities(before)[id]) for before, id in zip(contexts, ids[1:], strict=True)]
+        return [
+            math.log(self.probabilities(before)[id])
+            for before, id in zip(contexts, ids[1:], strict=True)
+        ]
 
     def perplexity(self, sentences: Iterable[Sequence[int]]) -> float:
         """e^(−log p per token), </s> included."""
@@ -71,7 +78,9 @@ class NGrams:
 
 def _adjusted(grams: Counter[Context], order: int) -> Counter[Context]:
     """Counts of the highest order and of what begins a sentence; of other n-grams the different words before."""
-    adjusted = Counter({gram: count for gram, count in grams.items() if len(gram) == order or gram[0] == BEGIN})
+    adjusted = Counter(
+        {gram: count for gram, count in grams.items() if len(gram) == order or gram[0] == BEGIN}
+    )
     adjusted.update(gram[1:] for gram in grams if len(gram) > 1)
     return adjusted
 

@@ -16,9 +16,9 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from seq2see.config import TokenizerConfig
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
+from seq2see.recipe.schema import TokenizerConfig
 from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN, Vocab
 from seq2see.text.words import detokenise, rules, whole
 
@@ -26,7 +26,9 @@ DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # of character
 TRAINING_PAIRS = 1_000_000  # more of them slow SentencePiece down and change its pieces little
 N_BEST, SHARPNESS = 16, 0.2  # subword regularisation: l and α of Kudo (2018), section 3.2
 CACHED_SENTENCES = 250_000  # n-best lists kept, at about a kilobyte each
-Cuts = tuple["array[int]", "array[int]", "array[float]"]  # ids end to end, bounds, cumulative weights
+Cuts = tuple[
+    "array[int]", "array[int]", "array[float]"
+]  # ids end to end, bounds, cumulative weights
 
 
 class Tokenizer(Protocol):
@@ -35,8 +37,12 @@ class Tokenizer(Protocol):
     def __len__(self) -> int: ...
     def encode(self, text: str) -> list[int]: ...  # without BEGIN and END
     def decode(self, ids: Sequence[int]) -> str: ...  # detokenised text, without BEGIN, END and PAD
-    def pieces(self, text: str) -> list[str]: ...  # the text that each id of encode(text) stands for
-    def sample(self, text: str, random: random.Random) -> list[int]: ...  # another cut, if there is one
+    def pieces(
+        self, text: str
+    ) -> list[str]: ...  # the text that each id of encode(text) stands for
+    def sample(
+        self, text: str, random: random.Random
+    ) -> list[int]: ...  # another cut, if there is one
     def piece(self, id: int) -> str: ...  # as pictures show it
     def save(self, path: Path) -> None: ...
 
@@ -51,7 +57,9 @@ class Words:
         self._splits_hyphens = len(self._cut("a-b")) == 3
 
     @classmethod
-    def train(cls, texts: Iterable[str], language: str, min_frequency: int, size: int | None) -> "Words":
+    def train(
+        cls, texts: Iterable[str], language: str, min_frequency: int, size: int | None
+    ) -> "Words":
         """Count the words of the training text; a rarer one than `min_frequency` is <unk>."""
         cut = rules(language)
         # White space counts: spaCy makes a token of the second of two spaces and of a no-break space. They
@@ -98,7 +106,9 @@ class Subwords:
         pieces = range(len(self._model))
         if tuple(map(self._model.id_to_piece, pieces[:4])) != SPECIALS:
             raise ValueError(f"the first pieces must be {' '.join(SPECIALS)}")
-        self._scores = [self._model.get_score(id) for id in pieces]  # log p(piece); BPE: minus its rank
+        self._scores = [
+            self._model.get_score(id) for id in pieces
+        ]  # log p(piece); BPE: minus its rank
         self._cuts: dict[str, Cuts] = {}
 
     @classmethod
@@ -107,14 +117,17 @@ class Subwords:
         import sentencepiece
 
         model = io.BytesIO()
-        specials: Any = dict(bos_id=BEGIN, eos_id=END, pad_id=PAD, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD])
+        specials: Any = dict(
+            bos_id=BEGIN, eos_id=END, pad_id=PAD, unk_id=UNKNOWN, pad_piece=SPECIALS[PAD]
+        )
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=map(_tidy, texts),
                 model_writer=model,
                 model_type=kind,
                 vocab_size=size,
-                hard_vocab_limit=kind == "bpe",  # the others: a small corpus just gives fewer pieces
+                hard_vocab_limit=kind
+                == "bpe",  # the others: a small corpus just gives fewer pieces
                 **specials,
                 # Each character of the training text is a piece, but for "char" and a small size; one that never
                 # occurred there is <unk>. Byte fallback would spell it in 256 pieces whose embeddings no training
@@ -160,7 +173,10 @@ class Subwords:
     def _n_best(self, text: str) -> Cuts:
         try:
             cuts = self._model.nbest_encode(_tidy(text), nbest_size=N_BEST, out_type=int)
-        except (NotImplementedError, RuntimeError):  # byte-pair encoding and characters know one cut only
+        except (
+            NotImplementedError,
+            RuntimeError,
+        ):  # byte-pair encoding and characters know one cut only
             cuts = []
         cuts = cuts or [self.encode(text)]
         scores = [SHARPNESS * sum(self._scores[id] for id in cut) for cut in cuts]
@@ -211,7 +227,9 @@ class Tokenizers:
     fingerprint: str = ""  # of what they were trained on, where they were loaded
 
 
-def train(config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]) -> Tokenizers:
+def train(
+    config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]
+) -> Tokenizers:
     """Learn both sides from the training pairs."""
     sides = [[pair[side] for pair in pairs] for side in (0, 1)]
     if config.kind == "words":
@@ -221,12 +239,21 @@ def train(config: TokenizerConfig, source: str, target: str, pairs: Sequence[tup
         )
         return Tokenizers(first, second, (source, target))
     step = math.ceil(len(pairs) / TRAINING_PAIRS) or 1
-    texts = [chain(*(side[::step] for side in sides))] if config.joint else [side[::step] for side in sides]
-    subwords = [Subwords.train(text, config.kind, config.size or DEFAULT_SIZE[config.kind]) for text in texts]
+    texts = (
+        [chain(*(side[::step] for side in sides))]
+        if config.joint
+        else [side[::step] for side in sides]
+    )
+    subwords = [
+        Subwords.train(text, config.kind, config.size or DEFAULT_SIZE[config.kind])
+        for text in texts
+    ]
     return Tokenizers(subwords[0], subwords[-1], (source, target))
 
 
-def save(tokenizers: Tokenizers, directory: Path, config: TokenizerConfig, fingerprint: str) -> None:
+def save(
+    tokenizers: Tokenizers, directory: Path, config: TokenizerConfig, fingerprint: str
+) -> None:
     """Write the files; `tokenizer.json` with their sums comes last."""
     names = _names(config.kind, config.joint)
     directory.mkdir(parents=True, exist_ok=True)
@@ -235,7 +262,11 @@ def save(tokenizers: Tokenizers, directory: Path, config: TokenizerConfig, finge
         write_atomically(directory / name, tokenizer.save)
         sums[name] = sha256(directory / name)
     sizes = [len(tokenizers.source), len(tokenizers.target)]
-    about: dict[str, Any] = {"kind": config.kind, "joint": len(names) == 1, "languages": tokenizers.languages}
+    about: dict[str, Any] = {
+        "kind": config.kind,
+        "joint": len(names) == 1,
+        "languages": tokenizers.languages,
+    }
     about |= {"sizes": sizes, "fingerprint": fingerprint, "files": sums}
     write_text(directory / "tokenizer.json", json.dumps(about, indent=2) + "\n")
 
@@ -250,9 +281,13 @@ def load(directory: Path) -> Tokenizers:
     except OSError as error:
         raise InputError(f"{error.filename}: cannot read the tokenizer: {error.strerror}") from None
     except (ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{directory}/tokenizer.json: does not describe a tokenizer: {error!r}") from None
+        raise InputError(
+            f"{directory}/tokenizer.json: does not describe a tokenizer: {error!r}"
+        ) from None
     if wrong:
-        raise InputError(f"{directory / wrong[0]}: SHA-256 is not the one that tokenizer.json names")
+        raise InputError(
+            f"{directory / wrong[0]}: SHA-256 is not the one that tokenizer.json names"
+        )
     sides: list[Tokenizer]
     if about["kind"] == "words":
         sides = [Words.load(directory / names[0], source), Words.load(directory / names[1], target)]
@@ -262,7 +297,11 @@ def load(directory: Path) -> Tokenizers:
 
 
 def cached(
-    config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]], directory: Path
+    config: TokenizerConfig,
+    source: str,
+    target: str,
+    pairs: Sequence[tuple[str, str]],
+    directory: Path,
 ) -> tuple[Tokenizers, bool]:
     """Take the tokenizers in the directory if they were trained on just this; otherwise train and save."""
     wanted = _fingerprint(config, source, target, pairs)
@@ -283,10 +322,14 @@ def _names(kind: str, joint: bool) -> list[str]:
     return ["tokenizer.model"] if joint else ["tokenizer.source.model", "tokenizer.target.model"]
 
 
-def _fingerprint(config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]) -> str:
+def _fingerprint(
+    config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]
+) -> str:
     """SHA-256 over all that the tokenizers are a function of."""
     library = "spacy" if config.kind == "words" else "sentencepiece"
-    version = metadata.version(library) if util.find_spec(library) else None  # absent: training says so
+    version = (
+        metadata.version(library) if util.find_spec(library) else None
+    )  # absent: training says so
     settings = config.model_dump(exclude={"sampling"})  # which cuts anew, but not into other pieces
     digest = hashlib.sha256(json.dumps([settings, source, target, library, version]).encode())
     for text in chain.from_iterable(pairs):

@@ -8,7 +8,9 @@ from seq2see.errors import InputError
 
 SPECIALS = ("<s>", "</s>", "<blank>", "<unk>")
 BEGIN, END, PAD, UNKNOWN = range(4)
-MASK = BEGIN  # what is only read never begins with <s>, which is free to stand for a hidden word there
+MASK = (
+    BEGIN  # what is only read never begins with <s>, which is free to stand for a hidden word there
+)
 
 
 class Vocab:
@@ -23,7 +25,9 @@ class Vocab:
     def build(cls, counts: Counter[str], min_frequency: int, size: int | None) -> "Vocab":
         """Keep the words seen often enough, most frequent first, at most `size` entries with the specials."""
         # A saved vocabulary is one entry a line, so a word that holds a line end cannot be one.
-        words = [word for word, count in counts.items() if count >= min_frequency and "\n" not in word]
+        words = [
+            word for word, count in counts.items() if count >= min_frequency and "\n" not in word
+        ]
         words = sorted(set(words) - {*SPECIALS, ""}, key=lambda word: (-counts[word], word))
         return cls(words if size is None else words[: max(0, size - len(SPECIALS))])
 
@@ -53,12 +57,18 @@ class Vocab:
         except OSError as error:
             raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
         except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not UTF-8 at byte {error.start}; a vocabulary is UTF-8 text") from None
+            raise InputError(
+                f"{path}: not UTF-8 at byte {error.start}; a vocabulary is UTF-8 text"
+            ) from None
         if tuple(words[:4]) != SPECIALS or words.pop() != "":
-            raise InputError(f"{path}: not a vocabulary: its first lines must be {' '.join(SPECIALS)}")
+            raise InputError(
+                f"{path}: not a vocabulary: its first lines must be {' '.join(SPECIALS)}"
+            )
         first: dict[str, int] = {}
         for line, word in enumerate(words, start=1):
             if not word or first.setdefault(word, line) != line:
                 what = f"{word!r} stands at line {first[word]} too" if word else "an empty line"
-                raise InputError(f"{path}:{line}: {what}; every entry of a vocabulary is one word, once")
+                raise InputError(
+                    f"{path}:{line}: {what}; every entry of a vocabulary is one word, once"
+                )
         return cls(words[len(SPECIALS) :])

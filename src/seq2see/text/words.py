@@ -12,12 +12,19 @@ def rules(language: str) -> Any:
     try:
         import spacy
     except ImportError:
-        raise InputError("tokenizer.kind 'words' needs spaCy: pip install 'seq2see[words]'") from None
+        raise InputError(
+            "tokenizer.kind 'words' needs spaCy: pip install 'seq2see[words]'"
+        ) from None
     try:
         return spacy.blank(language).tokenizer
-    except (ImportError, AttributeError) as error:  # also rules that need a library of their own: Japanese
+    except (
+        ImportError,
+        AttributeError,
+    ) as error:  # also rules that need a library of their own: Japanese
         reason = str(error).splitlines()[0]
-        raise InputError(f"language {language!r}: spaCy has no rules for its words ({reason})") from None
+        raise InputError(
+            f"language {language!r}: spaCy has no rules for its words ({reason})"
+        ) from None
 
 
 def whole(text: str) -> str:
@@ -44,7 +51,9 @@ def detokenise(words: Sequence[str], splits_hyphens: bool) -> str:
     return text
 
 
-def _clings(word: str, last: str, rest: Sequence[str], splits_hyphens: bool, opened: set[str]) -> tuple[bool, bool]:
+def _clings(
+    word: str, last: str, rest: Sequence[str], splits_hyphens: bool, opened: set[str]
+) -> tuple[bool, bool]:
     """Whether a word clings to the one on its left, and to the one on its right."""
     following = rest[0] if rest else ""
     if quote := _QUOTES.get(word):

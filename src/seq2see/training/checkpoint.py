@@ -28,7 +28,10 @@ class Checkpoint:
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
     """Write under a temporary name, flush, rename: a folder with the final name is always whole."""
-    temporary, replaced = folder.with_name(f".{folder.name}.tmp"), folder.with_name(f".{folder.name}.old")
+    temporary, replaced = (
+        folder.with_name(f".{folder.name}.tmp"),
+        folder.with_name(f".{folder.name}.old"),
+    )
     try:
         for left_over in (temporary, replaced):
             shutil.rmtree(left_over, ignore_errors=True)
@@ -47,7 +50,9 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         sync(folder.parent)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise WorkError(f"{folder}: cannot write the checkpoint: {error}; earlier checkpoints are kept") from None
+        raise WorkError(
+            f"{folder}: cannot write the checkpoint: {error}; earlier checkpoints are kept"
+        ) from None
 
 
 def load(folder: Path) -> Checkpoint:
@@ -59,8 +64,12 @@ def load(folder: Path) -> Checkpoint:
             raise InputError(f"{at}: corrupt: its state differs from the SHA-256 beside it")
         for name, sum_ in saved["sha256"].items():
             if sha256(folder / name) != sum_:
-                raise InputError(f"{folder / name}: corrupt: its SHA-256 differs from the one in state.json")
-        groups = {Path(name).stem: safetensors.torch.load_file(folder / name) for name in saved["sha256"]}
+                raise InputError(
+                    f"{folder / name}: corrupt: its SHA-256 differs from the one in state.json"
+                )
+        groups = {
+            Path(name).stem: safetensors.torch.load_file(folder / name) for name in saved["sha256"]
+        }
         return Checkpoint(groups, saved["state"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         if isinstance(error, InputError):
@@ -86,7 +95,9 @@ def copy_into(model: nn.Module, tensors: Tensors, origin: Path | str) -> None:
     """Fill the model's weights, refusing any missing, unknown or differently shaped one by name."""
     own = weights(model)
     for name in sorted(own.keys() ^ tensors.keys()):
-        raise InputError(f"{origin}: {'no' if name in own else 'unknown'} weight {name!r} for this recipe's model")
+        raise InputError(
+            f"{origin}: {'no' if name in own else 'unknown'} weight {name!r} for this recipe's model"
+        )
     for name, tensor in tensors.items():
         if tensor.shape != own[name].shape:
             shapes = f"{tuple(tensor.shape)}, and the recipe's model wants {tuple(own[name].shape)}"
@@ -108,7 +119,9 @@ def copy_into_optimizer(model: nn.Module, optimizer: optim.Optimizer, tensors: T
     for key, tensor in tensors.items():
         name, _, entry = key.rpartition("/")
         target = parameters[name]
-        optimizer.state[target][entry] = tensor.to(target.device)  # fused Adam keeps its step count there too
+        optimizer.state[target][entry] = tensor.to(
+            target.device
+        )  # fused Adam keeps its step count there too
 
 
 def average(folders: list[Path], group: str) -> Tensors:

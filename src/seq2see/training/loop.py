@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 from seq2see.batches import Collate, IdPair, collate, plan
-from seq2see.config import TrainConfig
 from seq2see.errors import InputError, WorkError
+from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
-from seq2see.training.gradients import Gradients
+from seq2see.training.interrupt import Stop
 from seq2see.training.optimizer import optimizer
 from seq2see.training.report import Reporter
 from seq2see.training.schedule import learning_rate
-from seq2see.training.stop import Stop
+from seq2see.training.update import Gradients
 
 REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
@@ -46,7 +46,9 @@ class Position:
     samples: int = 0
     tokens: int = 0  # of the target side
     seconds: float = 0.0  # training, validation and checkpoints
-    validations: dict[str, float] = field(default_factory=dict)  # checkpoint → its score, higher is better
+    validations: dict[str, float] = field(
+        default_factory=dict
+    )  # checkpoint → its score, higher is better
     since_best: int = 0
     tenths: int = 0  # tenths of the budget after which a checkpoint was written
 
@@ -75,7 +77,9 @@ class Training:
         self.optimizer = optimizer(model, config.optimizer)
         self.gradients = Gradients(model, config, workers, collate)
         self.position = Position()
-        self.ema = {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
+        self.ema = (
+            {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
+        )
         self.elapsed_before = 0.0
         self.started = time.perf_counter()
 
@@ -88,12 +92,16 @@ class Training:
             ema = saved.groups["ema"] if self.config.ema else {}
             self.position = Position(**saved.state)
         except (KeyError, TypeError) as error:
-            raise InputError(f"{folder}: not a checkpoint that this version can go on from: {error}") from None
+            raise InputError(
+                f"{folder}: not a checkpoint that this version can go on from: {error}"
+            ) from None
         self.ema = {name: average.to(self.device) for name, average in ema.items()}
         self.elapsed_before = self.position.seconds
         # Checkpoints that are gone, pruned or removed by hand, can be neither chosen nor averaged.
         there = {path.name for path in checkpoint.saved_in(folder.parent)}
-        self.position.validations = {name: s for name, s in self.position.validations.items() if name in there}
+        self.position.validations = {
+            name: s for name, s in self.position.validations.items() if name in there
+        }
 
     def run(self) -> checkpoint.Tensors:
         self.started = time.perf_counter()
@@ -127,9 +135,13 @@ class Training:
     def _update(self, pairs: Sequence[IdPair], batches: list[list[int]]) -> None:
         """One optimizer step on the gradient of the mean loss per target token over all batches together."""
         at = self.position
-        total, tokens = self.gradients.fill(pairs, batches, f"dropout/{self.config.seed}/{at.update}")
+        total, tokens = self.gradients.fill(
+            pairs, batches, f"dropout/{self.config.seed}/{at.update}"
+        )
         rate = learning_rate(self.config, self.width, at.update + 1, self._progress())
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf).item()
+        norm = nn.utils.clip_grad_norm_(
+            self.model.parameters(), self.config.clip or math.inf
+        ).item()
         if not math.isfinite(total) or not math.isfinite(norm):
             raise WorkError(
                 f"update {at.update + 1}: the loss is {total / tokens:g} and the gradient norm {norm:g} at learning "
@@ -184,7 +196,9 @@ class Training:
         at = self.position
         found = self._validated()
         if not math.isfinite(found.loss):
-            raise WorkError(f"update {at.update}: the validation loss is {found.loss:g}; {self._last_good()}; {REMEDY}")
+            raise WorkError(
+                f"update {at.update}: the validation loss is {found.loss:g}; {self._last_good()}; {REMEDY}"
+            )
         score = self._score(found)
         better = not at.validations or score > max(at.validations.values())
         at.since_best = 0 if better else at.since_best + 1
@@ -192,7 +206,9 @@ class Training:
         at.tenths = int(self._progress() * 10)
         self._save()
         self._prune()
-        self.reporter.validation(update=at.update, epoch=at.epoch, best=better, seconds=self._seconds(), **vars(found))
+        self.reporter.validation(
+            update=at.update, epoch=at.epoch, best=better, seconds=self._seconds(), **vars(found)
+        )
 
     def _save(self) -> None:
         self.position.seconds = self._seconds()
@@ -202,7 +218,9 @@ class Training:
         }
         if self.ema:
             groups["ema"] = self.ema
-        checkpoint.save(self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(self.position)))
+        checkpoint.save(
+            self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(self.position))
+        )
 
     def _validated(self) -> Validation:
         """Validate the weights that would be shipped: the moving average where there is one."""
@@ -247,11 +265,17 @@ class Training:
         return chosen
 
     def _score(self, found: Validation) -> float:
-        return found.bleu if self.config.choose == "bleu" and found.bleu is not None else -found.loss
+        return (
+            found.bleu if self.config.choose == "bleu" and found.bleu is not None else -found.loss
+        )
 
     def _to_average(self) -> list[str]:
         scores = self.position.validations
-        names = sorted(scores, key=lambda name: scores[name]) if self.config.average_of == "best" else sorted(scores)
+        names = (
+            sorted(scores, key=lambda name: scores[name])
+            if self.config.average_of == "best"
+            else sorted(scores)
+        )
         return names[-self.config.average :]
 
     def _prune(self) -> None:
@@ -268,7 +292,9 @@ class Training:
 
     def _last_good(self) -> str:
         saved = checkpoint.saved_in(self.folder)
-        return f"the last good checkpoint is {saved[-1]}" if saved else "no checkpoint was written yet"
+        return (
+            f"the last good checkpoint is {saved[-1]}" if saved else "no checkpoint was written yet"
+        )
 
     def _seconds(self) -> float:
         return self.elapsed_before + time.perf_counter() - self.started

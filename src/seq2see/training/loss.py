@@ -42,7 +42,11 @@ class Smoothed(NamedTuple):
         """
         logits = rows[:, :classes]
         at_target, at_pad = logits.gather(1, target[:, None])[:, 0], logits[:, PAD]
-        mean = self.target * at_target + self.pad * at_pad + self.other * (logits.sum(1) - at_target - at_pad)
+        mean = (
+            self.target * at_target
+            + self.pad * at_pad
+            + self.other * (logits.sum(1) - at_target - at_pad)
+        )
         likeliest = rows.amax(1)
         p = torch.softmax(rows, 1, out=out)
         return (likeliest - p.amax(1).log() - mean).sum(), p
@@ -72,9 +76,13 @@ class _OfStates(torch.autograd.Function):
     """The logits are made here and nobody else sees them: p and then the gradient take their place in memory."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, weight: Tensor, bias: Tensor, target: Tensor, q: Smoothed) -> Tensor:
+    def forward(
+        context: Any, x: Tensor, weight: Tensor, bias: Tensor, target: Tensor, q: Smoothed
+    ) -> Tensor:
         classes = len(weight)
-        rows = x.new_empty(len(x), math.ceil(classes / ALIGNED) * ALIGNED)  # (N, V and a little more)
+        rows = x.new_empty(
+            len(x), math.ceil(classes / ALIGNED) * ALIGNED
+        )  # (N, V and a little more)
         torch.addmm(bias, x, weight.T, out=rows[:, :classes])
         rows[:, classes:] = float("-inf")
         loss, p = q.cross_entropy(rows, classes, target, out=rows)
@@ -84,12 +92,18 @@ class _OfStates(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        p, x, weight, target = context.saved_tensors  # once: PyTorch refuses a second time, since p is changed now
-        slope = context.q.slope(p.sub_(context.q.other), target).mul_(gradients[0])[:, : len(weight)]
+        p, x, weight, target = (
+            context.saved_tensors
+        )  # once: PyTorch refuses a second time, since p is changed now
+        slope = context.q.slope(p.sub_(context.q.other), target).mul_(gradients[0])[
+            :, : len(weight)
+        ]
         return slope @ weight, slope.T @ x, slope.sum(0), None, None
 
 
-def smoothed_loss(logits: Tensor, target: Tensor, epsilon: float = 0.1, over: str = "all") -> Tensor:
+def smoothed_loss(
+    logits: Tensor, target: Tensor, epsilon: float = 0.1, over: str = "all"
+) -> Tensor:
     """Sum over real tokens of the loss against the smoothed target q, in either published form.
 
     logits (B, T, V), target (B, T). `all`: cross-entropy, with ε/V on every class and 1−ε more on the target, as in

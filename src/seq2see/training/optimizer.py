@@ -49,7 +49,9 @@ class Muon(optim.Optimizer):
         for weight in group["params"]:
             if weight.grad is not None:
                 direction = orthogonal(_wide(self._momentum(weight)))
-                _wide(weight).sub_(direction, alpha=group["lr"] * ADAMS_STEP * max(weight.shape) ** 0.5)
+                _wide(weight).sub_(
+                    direction, alpha=group["lr"] * ADAMS_STEP * max(weight.shape) ** 0.5
+                )
 
     def _momentum(self, weight: Tensor) -> Tensor:
         """Nesterov's: the running mean, looked up one gradient ahead."""

@@ -48,8 +48,12 @@ class Places:
         self.shape = (len(ids), heads, ids.shape[1])  # (B, H, T)
         self.real = (ids != PAD).flatten().nonzero()[:, 0]
         sentence, place = self.real // ids.shape[1], self.real % ids.shape[1]
-        first = sentence * heads * ids.shape[1] + place  # of a token in (B, H, T), seen by the first head
-        self.parts = (first[:, None] + torch.arange(heads, device=ids.device) * ids.shape[1]).flatten()
+        first = (
+            sentence * heads * ids.shape[1] + place
+        )  # of a token in (B, H, T), seen by the first head
+        self.parts = (
+            first[:, None] + torch.arange(heads, device=ids.device) * ids.shape[1]
+        ).flatten()
 
     def pack(self, x: Tensor) -> Tensor:
         """(B, T, D) → (N, D), one real token after the other."""
@@ -62,14 +66,18 @@ class Places:
 
     def join(self, x: Tensor) -> Tensor:
         """(B, H, T, K) → (N, H × K), without padding."""
-        return torch.unflatten(_pick(x.flatten(0, 2), self.parts), 0, (-1, self.shape[1])).flatten(1)
+        return torch.unflatten(_pick(x.flatten(0, 2), self.parts), 0, (-1, self.shape[1])).flatten(
+            1
+        )
 
 
 class Answers(NamedTuple):
     """What a model says of the N real target tokens."""
 
     states: Tensor  # (N, D), or (N, V) if there is no `output`
-    output: nn.Linear | None  # makes logits of the states: the largest product, so the loss sees to it
+    output: (
+        nn.Linear | None
+    )  # makes logits of the states: the largest product, so the loss sees to it
     targets: Tensor  # (N,)
 
     @property
@@ -82,7 +90,9 @@ def answers(model: nn.Module, batch: Batch, trace: Trace | None = None) -> Answe
     heads = model.encoder[0].self_attention.heads if isinstance(model, Transformer) else 1
     target = Places(batch.target_out, heads)
     right = batch.target_out.flatten().index_select(0, target.real)
-    if isinstance(model, Transformer) and model.plan is None:  # with one the places of the source change
+    if (
+        isinstance(model, Transformer) and model.plan is None
+    ):  # with one the places of the source change
         return Answers(_states(model, batch, target), model.output, right)
     if isinstance(model, Stack):
         return Answers(target.pack(model.states(batch, trace)), model.output, right)
@@ -95,7 +105,9 @@ def _states(model: Transformer, batch: Batch, target: Places) -> Tensor:
     for layer in model.encoder:
         y = layer.self_residual.before(x)
         x = layer.self_residual.after(x, _look(layer.self_attention, y, source, y, source, mask))
-        x = layer.feed_forward_residual.after(x, layer.feed_forward(layer.feed_forward_residual.before(x)))
+        x = layer.feed_forward_residual.after(
+            x, layer.feed_forward(layer.feed_forward_residual.before(x))
+        )
     memory = model.encoder_norm(x)
     x = target.pack(model.embed(model.target_embedding, model.target_positions, batch.target_in))
     causal = causal_mask(target.shape[2], device=x.device)
@@ -103,18 +115,32 @@ def _states(model: Transformer, batch: Batch, target: Places) -> Tensor:
         y = layer.self_residual.before(x)
         x = layer.self_residual.after(x, _look(layer.self_attention, y, target, y, target, causal))
         y = layer.cross_residual.before(x)
-        x = layer.cross_residual.after(x, _look(layer.cross_attention, y, target, memory, source, mask))
-        x = layer.feed_forward_residual.after(x, layer.feed_forward(layer.feed_forward_residual.before(x)))
+        x = layer.cross_residual.after(
+            x, _look(layer.cross_attention, y, target, memory, source, mask)
+        )
+        x = layer.feed_forward_residual.after(
+            x, layer.feed_forward(layer.feed_forward_residual.before(x))
+        )
     return model.decoder_norm(x)  # type: ignore[no-any-return]
 
 
 def _look(
-    attention: MultiHeadAttention, x: Tensor, places: Places, memory: Tensor, there: Places, mask: Tensor
+    attention: MultiHeadAttention,
+    x: Tensor,
+    places: Places,
+    memory: Tensor,
+    there: Places,
+    mask: Tensor,
 ) -> Tensor:
     """What `attention(x, memory, memory, mask)` gives, for packed x and memory."""
 
     query = attention.turn(places.split(attention.query(x)), 0)  # (B, H, T, K)
-    key, value = attention.turn(there.split(attention.key(memory)), 0), there.split(attention.value(memory))
+    key, value = (
+        attention.turn(there.split(attention.key(memory)), 0),
+        there.split(attention.value(memory)),
+    )
     dropout = attention.dropout if attention.training else 0.0
-    found, _ = attend(query, key, value, mask, score=attention.score, dropout=dropout, need_weights=False)
+    found, _ = attend(
+        query, key, value, mask, score=attention.score, dropout=dropout, need_weights=False
+    )
     return attention.output(places.join(found))  # type: ignore[no-any-return]

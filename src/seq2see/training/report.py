@@ -106,7 +106,9 @@ class Reporter:
                 seconds=seconds,
             )
 
-    def epoch(self, *, epoch: int, steps: int, updates: int, samples: int, tokens: int, seconds: float) -> None:
+    def epoch(
+        self, *, epoch: int, steps: int, updates: int, samples: int, tokens: int, seconds: float
+    ) -> None:
         usage: dict[str, float] = {
             "memory_mb": self.process.memory_info().rss / 2**20,
             "processor_percent": self.process.cpu_percent() / (os.cpu_count() or 1),
@@ -167,7 +169,15 @@ class Reporter:
         self.window.clear()  # the speed is that of training, not of looking
 
     def chosen(
-        self, *, weights: str, by: str, score: float, updates: int, epochs: int, tokens: int, seconds: float
+        self,
+        *,
+        weights: str,
+        by: str,
+        score: float,
+        updates: int,
+        epochs: int,
+        tokens: int,
+        seconds: float,
     ) -> None:
         self.write(
             "chosen",

@@ -2,7 +2,7 @@
 
 import math
 
-from seq2see.config import TrainConfig
+from seq2see.recipe.schema import TrainConfig
 
 
 def inverse_sqrt(update: int, peak: float, warmup: int) -> float:

@@ -1,0 +1,44 @@
+"""What commands share: their options, the texts those name, and how results are printed."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seq2see.errors import InputError
+
+Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
+Data = Annotated[Path | None, typer.Option("--data", help="The corpus' own folder.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a recipe key: train.lr=0.002.")
+]
+Merge = Annotated[
+    int | None,
+    typer.Option("--merge", min=0, help="Merge so many tokens in each layer of the encoder."),
+]
+Beam = Annotated[
+    int | None, typer.Option("--beam", min=1, max=64, help="Beam size; by default the recipe's.")
+]
+
+
+def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], list[str]]:
+    """The lines of --source and --reference; none where they are not given."""
+    from seq2see.text.corpora import read_aligned, read_lines
+
+    if source is None:
+        if reference is not None:
+            raise InputError("--reference needs the --source that it translates")
+        return [], []
+    if reference is None:
+        return read_lines(source), []
+    sources, references = read_aligned(source, reference)
+    return sources, references
+
+
+def show(values: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
+    """Print a result, as JSON or for a reader."""
+    print(json.dumps(values, ensure_ascii=False) if as_json else "\n".join(lines))

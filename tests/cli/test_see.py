@@ -1,0 +1,114 @@
+"""`seq2see see` from the command line: files and tables for a right call, one line for a wrong one."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+
+from seq2see.cli import main as cli
+from seq2see.see import masks, scaling
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def see(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["seq2see", "see", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_masks_alone_prints_every_kind_on_six_tokens(see: Run) -> None:
+    code, out, error = see("masks")
+    assert (code, error) == (0, "")
+    for kind in masks.KINDS:
+        assert f"\n{kind}: " in out
+    for letter, (why, _) in masks.REASONS.items():
+        assert f"\n{letter} {why}\n" in out
+    assert "\n       Dogs  bark  .  Cats  sleep  .\n" in out
+
+
+def test_masks_take_a_sentence_kinds_and_sizes(see: Run, tmp_path: Path) -> None:
+    path = tmp_path / "masks.svg"
+    code, out, _ = see(
+        "masks",
+        "a b c",
+        "--kind",
+        "window",
+        "--kind",
+        "prefix",
+        "--reach",
+        2,
+        "--prefix",
+        1,
+        "--out",
+        path,
+    )
+    assert code == 0
+    assert "window: at most 2 away" in out and "prefix: the first 1 and what came before" in out
+    assert "prefix" in path.read_text(encoding="utf-8")
+
+
+def test_positions_draws(see: Run, learned: Path, tmp_path: Path) -> None:
+    assert see("positions", "--length", 20, "--width", 8, "--out", tmp_path / "a.png") == (
+        0,
+        "",
+        "",
+    )
+    assert see("positions", "--model", learned, "--out", tmp_path / "b.png") == (0, "", "")
+    alone, with_model = (matplotlib.image.imread(tmp_path / f"{name}.png") for name in "ab")
+    assert with_model.shape[0] > 1.4 * alone.shape[0]
+
+
+def test_scaling_draws_and_prints(
+    see: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(scaling, "SIZES", [4, 8])
+    code, out, error = see("scaling", "--out", tmp_path / "a.png")
+    assert (code, error) == (0, "") and out.startswith("variance of the scores\nsize ")
+    assert matplotlib.image.imread(tmp_path / "a.png").std() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["masks", "--out", "a.pdf"], "--out a.pdf: must end in .png or .svg"),
+        (
+            ["masks", "--kind", "hidden"],
+            "--kind 'hidden' is not one of padding, causal, window, prefix, order, packed",
+        ),
+        (["masks", "--reach", "-1"], "Invalid value for '--reach'"),
+        (["masks", "a b", "--prefix", "3"], "--prefix 3 must be at most 2, the number of words"),
+        (["masks", " "], "TEXT has 0 words; a table has 1 to 40"),
+        (["positions"], "Missing option '--out'"),
+        (["positions", "--out", "no/a.png"], "--out no/a.png: there is no folder no"),
+        (
+            ["positions", "--out", "a.png", "--width", "7"],
+            "--width 7 must be even: each sine has its cosine",
+        ),
+        (["positions", "--out", "a.png", "--length", "0"], "Invalid value for '--length'"),
+        (["positions", "--out", "a.png", "--model", "no"], "no: no such model directory"),
+        (["scaling", "--out", "a.txt"], "--out a.txt: must end in .png or .svg"),
+        (["norms", "--out", "a"], "--out a: must end in .png or .svg"),
+    ],
+)
+def test_a_mistake_is_one_line(see: Run, arguments: list[str], says: str) -> None:
+    code, out, error = see(*arguments)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"seq2see: {says}") and error.count("\n") == 1
+
+
+def test_a_model_without_learned_positions_is_refused(
+    see: Run, trained: Path, tmp_path: Path
+) -> None:
+    code, out, error = see("positions", "--model", trained, "--out", tmp_path / "a.png")
+    assert (code, out) == (2, "") and error.startswith(
+        f'seq2see: {trained}: model.positions is "sinusoidal"; only '
+    )

@@ -1,0 +1,500 @@
+"""The embedded corpus: reproducible, split without overlap, aligned, grammatical and not too easy."""
+
+import ast
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+import seq2see
+from seq2see.text.captions import SPLITS, Caption, generate, words
+from seq2see.text.captions.grammar import Author
+from seq2see.text.captions.lexicon import Noun, Structure
+from seq2see.text.captions.phrases import Links, write_english, write_german
+
+TEXT = Path(seq2see.__file__).parent / "text"
+
+
+@pytest.fixture(scope="module")
+def train() -> list[Caption]:
+    """Twenty thousand captions to train on."""
+    return generate("train", 20_000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def held_out() -> dict[str, list[Caption]]:
+    """Two thousand captions of each split that is not trained on, from a seed other than that of `train`."""
+    return {split: generate(split, 2_000, seed=2) for split in ("val", "test", "test_structures")}
+
+
+@pytest.fixture(scope="module")
+def all_captions(train: list[Caption], held_out: dict[str, list[Caption]]) -> list[Caption]:
+    """Forty thousand captions of all splits, those of training from two seeds."""
+    return [
+        *train,
+        *generate("train", 14_000, seed=2),
+        *(c for split in held_out.values() for c in split),
+    ]
+
+
+@pytest.fixture(scope="module")
+def texts(train: list[Caption], held_out: dict[str, list[Caption]]) -> tuple[str, str]:
+    """The German and the English of captions of all structures, a sentence to a line."""
+    captions = train + held_out["test_structures"]
+    return "\n".join(c.source for c in captions), "\n".join(c.target for c in captions)
+
+
+@pytest.fixture(scope="module")
+def tokenised(
+    train: list[Caption], held_out: dict[str, list[Caption]]
+) -> list[tuple[list[str], list[str], Links]]:
+    """German words, English words and links of captions of all structures."""
+    captions = train + held_out["test_structures"]
+    return [
+        (words(caption.source), words(caption.target), caption.alignment) for caption in captions
+    ]
+
+
+def test_the_same_arguments_give_the_same_captions() -> None:
+    assert generate("train", 200, seed=3) == generate("train", 200, seed=3)
+    assert generate("train", 50, seed=3) != generate("train", 50, seed=4)
+
+
+def test_a_shorter_list_is_the_start_of_a_longer_one() -> None:
+    for split in SPLITS:
+        assert generate(split, 60)[:25] == generate(split, 25)
+    assert generate("val", 0) == []
+
+
+def test_the_global_random_state_is_left_alone() -> None:
+    random.seed(5)
+    before = random.getstate()
+    generate("test_structures", 20)
+    assert random.getstate() == before
+
+
+def test_hash_randomisation_changes_nothing() -> None:
+    code = "from seq2see.text.captions import generate; print(generate('train', 40))"
+    source = str(TEXT.parents[1])
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": source,
+                "PYTHONIOENCODING": "utf-8",
+            },
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+
+
+@pytest.mark.parametrize(("split", "count"), [("training", 5), ("", 5), ("train", -1)])
+def test_wrong_arguments_are_named_in_one_line(split: str, count: int) -> None:
+    with pytest.raises(ValueError) as raised:
+        generate(split, count)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert repr(split) in message or str(count) in message
+
+
+@pytest.mark.parametrize("path", sorted(TEXT.glob("caption*.py")), ids=lambda path: path.name)
+def test_only_the_standard_library_is_imported(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            assert (
+                name.startswith("seq2see.text.caption_")
+                or name.split(".")[0] in sys.stdlib_module_names
+            )
+
+
+def test_captions_are_distinct(train: list[Caption], held_out: dict[str, list[Caption]]) -> None:
+    for captions in (train, *held_out.values()):
+        assert len({caption.source for caption in captions}) == len(captions)
+
+
+def test_splits_share_no_sentence_of_either_language(
+    all_captions: list[Caption], held_out: dict[str, list[Caption]]
+) -> None:
+    for side in ("source", "target"):
+        sentences = {
+            split: {getattr(c, side) for c in captions} for split, captions in held_out.items()
+        }
+        sentences["train"] = {getattr(caption, side) for caption in all_captions[:34_000]}
+        assert len(set().union(*sentences.values())) == sum(map(len, sentences.values()))
+
+
+def test_every_german_sentence_has_one_translation(all_captions: list[Caption]) -> None:
+    assert len(all_captions) == 40_000
+    translations: dict[str, str] = {}
+    for caption in all_captions:
+        assert translations.setdefault(caption.source, caption.target) == caption.target
+
+
+def test_held_out_structures_are_new_but_made_of_known_parts(
+    train: list[Caption], held_out: dict[str, list[Caption]]
+) -> None:
+    new = {caption.structure for caption in held_out["test_structures"]}
+    known = {
+        caption.structure
+        for split in (train, held_out["val"], held_out["test"])
+        for caption in split
+    }
+    assert 4 <= len(new) <= 8
+    assert not new & known
+    parts = {part for name in known for part in re.split(r"[+,] ?", name)}
+    assert {part for name in new for part in re.split(r"[+,] ?", name)} <= parts
+
+
+def test_lengths_suit_a_small_model(tokenised: list[tuple[list[str], list[str], Links]]) -> None:
+    lengths = [len(german) for german, _, _ in tokenised[:20_000]]
+    assert 11 < sum(lengths) / len(lengths) < 14
+    assert sum(6 <= length <= 22 for length in lengths) > 0.95 * len(lengths)
+
+
+def test_there_are_more_than_ten_million_pairs(
+    train: list[Caption], all_captions: list[Caption]
+) -> None:
+    # Two samples of n and m out of N equally likely captions share about nm / N; unequal ones share more.
+    again = {caption.source for caption in all_captions[20_000:34_000]}
+    shared = {caption.source for caption in train} & again
+    assert len(train) * len(again) / max(1, len(shared)) > 10_000_000
+
+
+def test_vocabulary_is_a_few_hundred_words(
+    tokenised: list[tuple[list[str], list[str], Links]],
+) -> None:
+    german = {word.lower() for sentence, _, _ in tokenised for word in sentence}
+    english = {word.lower() for _, sentence, _ in tokenised for word in sentence}
+    assert 300 < len(english) < len(german) < 1000
+
+
+# Alignment
+
+
+def test_words_keep_possessives_and_split_punctuation() -> None:
+    assert words("Is the man's dog, too?") == ["Is", "the", "man's", "dog", ",", "too", "?"]
+
+
+def test_links_are_sorted_distinct_and_in_range(
+    tokenised: list[tuple[list[str], list[str], Links]],
+) -> None:
+    for german, english, links in tokenised:
+        assert list(links) == sorted(set(links))
+        assert all(
+            0 <= source < len(german) and 0 <= target < len(english) for source, target in links
+        )
+
+
+def test_all_words_but_commas_and_some_articles_are_linked(
+    tokenised: list[tuple[list[str], list[str], Links]],
+) -> None:
+    unlinked: Counter[str] = Counter()
+    for german, english, links in tokenised:
+        sources, targets = {source for source, _ in links}, {target for _, target in links}
+        unlinked.update(word.lower() for place, word in enumerate(german) if place not in sources)
+        unlinked.update(word.lower() for place, word in enumerate(english) if place not in targets)
+    # "den Ball des Mannes" has one article more than "the man's ball".
+    assert {*unlinked} == {",", "der", "die", "das", "den", "dem"}
+    articles = sum(count for word, count in unlinked.items() if word != ",")
+    assert articles < 0.02 * sum(len(german) for german, _, _ in tokenised)
+
+
+def test_end_mark_goes_with_end_mark_alone(
+    tokenised: list[tuple[list[str], list[str], Links]],
+) -> None:
+    for german, english, links in tokenised:
+        assert german[-1] == english[-1] in (".", "?")
+        end = (len(german) - 1, len(english) - 1)
+        assert [link for link in links if link[0] == end[0] or link[1] == end[1]] == [end]
+
+
+class Dictated(Author):
+    """An author that is told which nouns and verbs to use, and takes the plainest of everything else."""
+
+    def __init__(self, dictation: str) -> None:
+        super().__init__("")
+        self.random = lambda: 0.999  # nothing that is left to chance happens
+        self.dictation = dictation.split()
+
+    def fresh(self, entries):  # type: ignore[no-untyped-def]
+        name = self.dictation.pop(0)
+        for entry in entries:
+            noun = isinstance(entry, Noun)
+            if name == (
+                entry.german[0][0] if noun else f"{entry.particle}|{entry.base}".lstrip("|")
+            ):
+                return entry
+        raise LookupError(name)
+
+    def pick(self, options):  # type: ignore[no-untyped-def]
+        return next((option for option in options if option in ("definite", ())), options[0])
+
+
+HAND_CHECKED = [
+    (
+        *("plain", "auf|heben Mann Ball"),
+        *("Der Mann hebt den Ball auf.", "The man is picking up the ball."),
+        "0-0 1-1 2-2 2-3 2-4 3-5 4-6 5-3 5-4 6-7",
+    ),
+    (
+        *("modal", "auf|heben Junge Stein"),
+        *("Der Junge will den Stein aufheben.", "The boy wants to pick up the stone."),
+        "0-0 1-1 2-2 2-3 3-6 4-7 5-4 5-5 6-8",
+    ),
+    (
+        *("fronted(place)", "spielen Mädchen Fußball"),
+        *("Im Park spielt das Mädchen Fußball.", "In the park, the girl is playing football."),
+        "0-0 0-1 1-2 2-6 2-7 3-4 4-5 5-8 6-9",
+    ),
+    (
+        *("fronted(object)+perfect", "geben Frau Apfel Junge"),
+        *(
+            "Den Apfel hat die Frau dem Jungen gegeben.",
+            "The woman has given the apple to the boy.",
+        ),
+        "0-4 1-5 2-2 3-0 4-1 5-6 5-7 6-8 7-3 8-9",
+    ),
+    (
+        *("because, plain", "schlafen Katze"),
+        *("Weil sie müde ist, schläft die Katze.", "Because it is tired, the cat is sleeping."),
+        "0-0 1-1 2-3 3-2 4-4 5-7 5-8 6-5 7-6 8-9",
+    ),
+    (
+        *("plain, that", "sehen Frau auf|heben Junge Ball"),
+        "Die Frau sieht, dass der Junge den Ball aufhebt.",
+        "The woman sees that the boy is picking up the ball.",
+        "0-0 1-1 2-2 4-3 5-4 6-5 7-9 8-10 9-6 9-7 9-8 10-11",
+    ),
+    (
+        *("relative(subject)", "lachen Frau tragen Hut"),
+        *("Die Frau, die den Hut trägt, lacht.", "The woman who is wearing the hat is laughing."),
+        "0-0 1-1 3-2 4-5 5-6 6-3 6-4 8-7 8-8 9-9",
+    ),
+    (
+        *("passive", "waschen Hund Mann"),
+        *("Der Hund wird vom Mann gewaschen.", "The dog is being washed by the man."),
+        "0-0 1-1 2-2 2-3 3-5 3-6 4-7 5-4 6-8",
+    ),
+]
+
+
+@pytest.mark.parametrize(("structure", "dictation", "source", "target", "links"), HAND_CHECKED)
+def test_hand_checked_sentences(
+    structure: str, dictation: str, source: str, target: str, links: str
+) -> None:
+    sentence = Dictated(dictation).sentence(Structure(structure))
+    english, starts = write_english(sentence)
+    german, alignment = write_german(sentence, starts)
+    assert (german, english) == (source, target)
+    assert " ".join(f"{german}-{english}" for german, english in alignment) == links
+
+
+# Grammar
+
+# An adjective, but not the article or number that may follow a relative pronoun ("den ein Nachbar …").
+ADJECTIVE = r"(?!d[aei]|ein|kein|sein|ihr|zwei|drei|vier|fünf|sechs|viele|mehrere)[a-zäöüß]+e[nrs]?"
+WEAK_NOUNS = "Junge|Polizist|Student|Tourist|Fotograf|Nachbar|Bauer|Hase|Affe|Welpe"
+PLURALS_WITHOUT_N = "Kinder|Hunde|Männer|Bäume|Stühle|Tische|Häuser|Ärzte|Köche|Väter|Pferde|Bälle"
+
+
+def article_before(articles: str, nouns: str) -> str:
+    """A pattern for one of these articles, in either case, before one of these nouns."""
+    forms = "|".join(
+        f"[{article[0].upper()}{article[0]}]{article[1:]}" for article in articles.split()
+    )
+    return rf"\b({forms}) ({ADJECTIVE} )?({nouns})\b"
+
+
+GERMAN_ERRORS = {
+    "feminine": article_before(
+        "ein einen einem den dem das kein keinen diesen dieses", "Frau|Katze|Tasche|Schule"
+    ),
+    "masculine": article_before(
+        "eine einer die das diese dieses keine zur", "Mann|Hund|Ball|Tisch|Park"
+    ),
+    "neuter": article_before(
+        "einen eine einer der den die diesen keinen zur", "Kind|Buch|Auto|Haus"
+    ),
+    "weak masculine": article_before(
+        "den dem einen einem diesen diesem seinem vom zum des", WEAK_NOUNS
+    ),
+    "plural after ein": article_before(
+        "ein eine einen einem einer kein", "Männer|Frauen|Hunde|Katzen|Bücher"
+    ),
+    "dative plural": rf"\b([Mm]it|[Vv]on|[Zz]wischen) (\w+ )?({ADJECTIVE} )?({PLURALS_WITHOUT_N})\b",
+    "open contraction": rf"\b([Ii]n|[Aa]n|[Zz]u|[Vv]on|[Bb]ei) dem ({ADJECTIVE} )?[A-ZÄÖÜ]",
+    "open contraction, neuter": rf"\b([Ii]n|[Aa]n) das ({ADJECTIVE} )?[A-ZÄÖÜ]|\b[Zz]u der\b",
+    "mixed ending": r"\b[Ee]in \w+(en|es) (Mann|Hund)\b|\b[Ee]in \w+(en|er) (Kind|Buch)\b",
+    "weak ending": rf"\b([Ee]inem|[Dd]em|[Dd]iesem|[Ss]einem) {ADJECTIVE}(?<!en) [A-ZÄÖÜ]",
+    "strong ending": r"\b([Zz]wei|[Dd]rei|[Vv]iele|[Ee]inige|[Mm]ehrere) [a-zäöüß]+(er|es|em) [A-ZÄÖÜ]",
+    "comma": r"[^,] (während|weil|wenn|dass|obwohl|nachdem)\b|,,|, ?[.?]| [,.?]|  ",
+}
+ENGLISH_ERRORS = {
+    "a before a vowel": r"\b[Aa] [aeiou]",
+    "an before a consonant": r"\b[Aa]n [^aeiou]",
+    "singular verb": r"^(Two|Three|Four|Many|Several|Some|These) (\w+ )?(\w+ )?(is|has|wants|sees)\b",
+    "plural verb": r"^(The|A|An|This) (\w+ )?(man|woman|boy|girl|dog|child) (are|have|want|see)\b",
+    "plural noun": r"\b(an?|this) (\w+ )?(men|women|boys|girls|dogs|children)\b",
+    "singular noun": r"\b(two|these|many) (\w+ )?(man|woman|boy|dog|child)\b",
+    "spacing or repetition": r",,|, ?[.?]| [,.?]|  |\b(\w+) \1\b",
+}
+
+
+@pytest.mark.parametrize("error", GERMAN_ERRORS)
+def test_german_is_free_of(texts: tuple[str, str], error: str) -> None:
+    found = re.search(f"(?m){GERMAN_ERRORS[error]}", texts[0])
+    assert not found, texts[0][found.start() - 60 : found.end() + 60]
+
+
+@pytest.mark.parametrize("error", ENGLISH_ERRORS)
+def test_english_is_free_of(texts: tuple[str, str], error: str) -> None:
+    found = re.search(f"(?m){ENGLISH_ERRORS[error]}", texts[1])
+    assert not found, texts[1][found.start() - 60 : found.end() + 60]
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        ("feminine", "Ein Mann sieht einen alte Frau."),
+        ("masculine", "Eine Hund bellt."),
+        ("neuter", "Der Mann liest einen neues Buch."),
+        ("weak masculine", "Die Frau ruft den kleinen Junge."),
+        ("dative plural", "Ein Mann spricht mit drei kleinen Kinder."),
+        ("open contraction", "Der Hund schläft in dem Park."),
+        ("weak ending", "Die Frau hilft dem alter Mann."),
+        ("comma", "Der Hund schläft weil er müde ist."),
+    ],
+)
+def test_the_error_patterns_find_errors(error: str, sentence: str) -> None:
+    assert re.search(GERMAN_ERRORS[error], sentence)
+
+
+def test_sentences_open_with_a_capital_and_end_with_a_mark(train: list[Caption]) -> None:
+    for caption in train:
+        for text in (caption.source, caption.target):
+            assert text[0].isupper() and text[-1] in ".?" and text == text.strip()
+
+
+def test_possessives_follow_their_owner(all_captions: list[Caption]) -> None:
+    owners = {
+        r"(man|boy|father|king)": "his",
+        r"(woman|girl|mother)": "her",
+        r"(dog|cat|puppy)": "its",
+    }
+    seen: Counter[str] = Counter()
+    for caption in all_captions:
+        if caption.structure in ("plain", "perfect", "modal", "fronted(time)"):
+            for owner, possessive in owners.items():
+                if re.search(
+                    rf"^(\w+ )*?(The|A|An|the|a|an) (\w+ )?{owner} (is|has|wants)\b", caption.target
+                ):
+                    found = {*re.findall(r"\b(?:his|her|its|their)\b", caption.target)}
+                    assert found <= {possessive}, caption.target
+                    seen.update(found)
+    assert seen["his"] and seen["her"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(r"\b[Hh]ebt\b.* auf[.,]", id="separable verb, second"),
+        pytest.param(
+            r"\b(weil|wenn|dass|während|nachdem)\b.* aufhebt\b", id="separable verb, last"
+        ),
+        pytest.param(r", .* \w+zu(heben|machen|geben|räumen)\b", id="zu inside a separable verb"),
+        pytest.param(
+            r"\b(will|möchte|muss|kann|soll|darf) .*en\.", id="modal with infinitive at the end"
+        ),
+        pytest.param(r"\b(ist|sind) .* (gelaufen|gegangen)\b", id="perfect with sein"),
+        pytest.param(r"\b(wird|werden) .* (von|vom) .* \w+(t|en)\.", id="passive"),
+        pytest.param(
+            r"^(Der|Ein) (\w+ )?\w+, der .*, ", id="relative clause on a masculine subject"
+        ),
+        pytest.param(
+            r"\w+, (den|die|das) (der|die|das|eine?) .* (hat|will|sucht)\.",
+            id="relative clause on an object",
+        ),
+        pytest.param(
+            r"\w+, (auf|mit|über) (den|dem|der|das|die|denen) ",
+            id="relative pronoun after a preposition",
+        ),
+        pytest.param(r"\b[Dd]rei (kleine )?(Kinder|Frauen|Hunde)\b", id="number and plural"),
+        pytest.param(r"\b[Ii]m (\w+ )?Park\b", id="in with the dative"),
+        pytest.param(r"\bin (den|einen) (\w+ )?Park\b", id="in with the accusative"),
+        pytest.param(r"^(Im|Am|Auf|In|Vor|Hinter) .*", id="place first"),
+        pytest.param(r"^(Den|Einen|Diesen) ", id="object first"),
+        pytest.param(
+            r"^(Weil|Während|Wenn|Obwohl|Nachdem) .*, \w+(t|en) ", id="subordinate clause first"
+        ),
+        pytest.param(r"\bdes (\w+ )?(Mannes|Jungen|Kindes)\b", id="genitive"),
+        pytest.param(r"\bkeinen? ", id="kein"),
+        pytest.param(r" nicht\b", id="nicht"),
+        pytest.param(r"^(Ist|Hat|Kann|Soll|Trägt|Liest) .*\?$", id="question"),
+        pytest.param(r"\bdenen?\b|\bzwischen den \w+n\b", id="dative plural"),
+    ],
+)
+def test_phenomenon_occurs(texts: tuple[str, str], pattern: str) -> None:
+    assert re.search(f"(?m){pattern}", texts[0])
+
+
+def test_forms_of_articles_and_adjectives_occur(train: list[Caption]) -> None:
+    german = {word.lower() for caption in train for word in words(caption.source)}
+    assert {"im", "am", "ins", "ans", "zum", "zur", "beim", "vom"} <= german
+    assert {
+        "rote",
+        "roten",
+        "roter",
+        "rotes",
+        "kaltes",
+        "kalten",
+        "seinen",
+        "ihre",
+        "diesem",
+        "dessen",
+    } - german <= {"dessen"}
+
+
+# Difficulty
+
+
+def dictionary(captions: list[Caption]) -> dict[str, str]:
+    """Each German word's most frequent English words."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for caption in captions:
+        german, english = words(caption.source.lower()), words(caption.target.lower())
+        linked: dict[int, list[str]] = defaultdict(list)
+        for source, target in caption.alignment:
+            linked[source].append(english[target])
+        for place, word in enumerate(german):
+            counts[word][" ".join(linked[place])] += 1
+    return {word: found.most_common(1)[0][0] for word, found in counts.items()}
+
+
+def test_translating_word_for_word_is_not_enough(
+    train: list[Caption], held_out: dict[str, list[Caption]]
+) -> None:
+    meanings = dictionary(train)
+    for split in ("test", "test_structures"):
+        captions = held_out[split][:1000]
+        guesses = []
+        for caption in captions:
+            guess = " ".join(
+                filter(None, (meanings.get(word, word) for word in words(caption.source.lower())))
+            )
+            guesses.append(re.sub(r" ([,.?])", r"\1", guess[:1].upper() + guess[1:]))
+        score = sacrebleu.corpus_bleu(guesses, [[caption.target for caption in captions]]).score
+        assert 15 < score < 40
