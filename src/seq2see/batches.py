@@ -1,10 +1,13 @@
-"""Batches: pairs of about equal length together, padded little, shuffled anew each epoch."""
+"""Examples and batches: similar lengths share a batch, in a new order each epoch."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from seq2see.recipe.schema import TrainConfig
@@ -12,16 +15,28 @@ from seq2see.text.vocab import BEGIN, END, PAD
 
 Ids = list[int]
 IdPair = tuple[Ids, Ids]
-Collate = Callable[[Sequence[IdPair], Sequence[int]], "Batch"]
+Lengths = NDArray[np.int64]  # (N, 2): tokens on the source and the target side of each example
 
 MOST_PADDING = 0.05  # of a batch that is at least half full
 
 
+class Example(NamedTuple):
+    """One line of a corpus as ids, without <s> and </s>."""
+
+    source: Ids
+    target: Ids
+
+    @property
+    def length(self) -> int:
+        """Tokens on the longer side."""
+        return max(len(self.source), len(self.target))
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Some sentence pairs as padded ids; `lines` says which pairs of the corpus they are."""
+    """Padded ids of several examples; `lines` are their lines in the corpus."""
 
-    source: Tensor  # (B, S): w1 … wn </s>; of pictures their pixels (B, C, H, W)
+    source: Tensor  # (B, S): w1 … wn </s>
     target_in: Tensor  # (B, T): <s> w1 … wn
     target_out: Tensor  # (B, T): w1 … wn </s>
     lines: list[int]
@@ -31,26 +46,70 @@ class Batch:
         return int((self.source != PAD).sum())
 
     @property
+    def targets(self) -> Tensor:
+        return self.target_out
+
+    @property
     def target_tokens(self) -> int:
         return int((self.target_out != PAD).sum())
 
     def to(self, device: torch.device) -> "Batch":
-        return Batch(
-            self.source.to(device),
-            self.target_in.to(device),
-            self.target_out.to(device),
-            self.lines,
-        )
+        tensors = (self.source, self.target_in, self.target_out)
+        return Batch(*(tensor.to(device) for tensor in tensors), self.lines)
+
+
+class AnyBatch(Protocol):
+    """A batch as training sees it, whatever its task."""
+
+    @property
+    def targets(self) -> Tensor: ...  # ids to predict, PAD for none
+    @property
+    def target_tokens(self) -> int: ...  # how many
+    def to(self, device: torch.device) -> Any: ...
+
+
+class Examples(Protocol):
+    """The examples of an epoch, by line.
+
+    Order and batches are computed from the lengths alone, so the examples need not be in memory.
+    """
+
+    @property
+    def lengths(self) -> Lengths: ...  # as they count in a batch
+    def batch(self, lines: Sequence[int]) -> AnyBatch: ...
+
+
+class TextExamples:
+    """Examples of text, held in memory.
+
+    A shifted target is predicted from its own beginning (teacher forcing); the other kind holds
+    the labels of what is read, PAD where there is none.
+    """
+
+    def __init__(self, pairs: Sequence[IdPair], shifted: bool = True) -> None:
+        self.pairs = pairs
+        self.shifted = shifted
+        sizes = [(len(source) + 1, len(target) + shifted) for source, target in pairs]
+        self.lengths: Lengths = np.array(sizes, dtype=np.int64).reshape(-1, 2)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, line: int) -> Example:
+        return Example(*self.pairs[line])
+
+    def batch(self, lines: Sequence[int]) -> Batch:
+        return (collate if self.shifted else collate_labels)(self.pairs, lines)
 
 
 def pad(rows: Sequence[Ids]) -> Tensor:
-    """Rows of ids, filled up with padding to the longest."""
+    """Fill rows of ids up to the longest with padding."""
     longest = max(len(row) for row in rows)
     return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])  # (B, S)
 
 
 def collate(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
-    """Pad the given lines into one batch; the only place where the target is shifted."""
+    """Pad the pairs of some lines into one batch; the only place where the target is shifted."""
     return Batch(
         source=pad([pairs[line][0] + [END] for line in lines]),
         target_in=pad([[BEGIN, *pairs[line][1]] for line in lines]),
@@ -59,76 +118,76 @@ def collate(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
     )
 
 
-def collate_answers(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
-    """A batch of which the source is read and the target is what to say of it: not shifted, PAD where nothing is."""
-    answers = pad([pairs[line][1] for line in lines])
-    return Batch(pad([[*pairs[line][0], END] for line in lines]), answers, answers, list(lines))
+def collate_labels(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
+    """Pad sources and their labels, which are not shifted and PAD where there is none."""
+    source = pad([[*pairs[line][0], END] for line in lines])
+    labels = pad([pairs[line][1] for line in lines])
+    return Batch(source, labels, labels, list(lines))
 
 
-def by_tokens(pairs: Sequence[IdPair], tokens: int, seed: int, epoch: int) -> list[list[int]]:
-    """Cut the corpus into batches of near-equal lengths whose longer side has at most `tokens` with padding."""
+def by_tokens(lengths: Lengths, tokens: int, seed: int, epoch: int) -> list[list[int]]:
+    """Cut a corpus into batches of similar lengths, with at most `tokens` on the longer side.
+
+    Padding counts. Lines of equal lengths share batches with others each epoch.
+    """
     shuffle = random.Random(f"batches/{seed}/{epoch}")
-    lines = list(range(len(pairs)))
-    shuffle.shuffle(lines)  # the sort is stable: pairs of equal lengths meet others each epoch
+    sizes: list[tuple[int, int]] = [(source, target) for source, target in lengths.tolist()]
+    lines = list(range(len(sizes)))
+    shuffle.shuffle(lines)
 
     def place(line: int) -> tuple[int, int]:
-        source, target = len(pairs[line][0]), len(pairs[line][1])
-        # Rising and falling source lengths in turn, so that a batch across two target lengths stays even.
-        return target, source if target % 2 else -source
+        source, target = sizes[line]
+        # Source lengths rise and fall in turn, so that a batch across two target lengths is even.
+        return target, -source if target % 2 else source
 
     lines.sort(key=place)
     batches: list[list[int]] = []
     longest = (0, 0)  # of the open batch, per side
     real = 0
     for line in lines:
-        lengths = len(pairs[line][0]) + 1, len(pairs[line][1]) + 1
         size = len(batches[-1]) + 1 if batches else 1
-        wider = max(longest[0], lengths[0]), max(longest[1], lengths[1])
+        wider = max(longest[0], sizes[line][0]), max(longest[1], sizes[line][1])
+        filled = real + sum(sizes[line])
         over = max(wider) * size > tokens
-        # Better a batch of half the budget than one that is mostly padding on a side.
-        uneven = (
-            real + sum(lengths) < (1 - MOST_PADDING) * sum(wider) * size
-            and max(longest) * size > tokens / 2
-        )
+        # A batch of half the budget is better than one that is mostly padding on a side.
+        padded = filled < (1 - MOST_PADDING) * sum(wider) * size
+        uneven = padded and max(longest) * size > tokens / 2
         if not batches or over or uneven:
             batches.append([])
-            wider, real = lengths, 0
+            wider, filled = sizes[line], sum(sizes[line])
         batches[-1].append(line)
-        longest, real = wider, real + sum(lengths)
+        longest, real = wider, filled
     shuffle.shuffle(batches)
     return batches
 
 
 def by_sentences(
-    pairs: Sequence[IdPair], sentences: int, accumulate: int, seed: int, epoch: int
+    lengths: Lengths, sentences: int, accumulate: int, seed: int, epoch: int
 ) -> list[list[int]]:
-    """Cut a shuffled corpus into batches of a fixed number of pairs, whatever their length.
+    """Cut a shuffled corpus into batches of a fixed number of examples.
 
-    The batches that make one update together share their pairs out by length: less padding, the same gradient.
+    The batches of one update share out their examples by length: less padding, the same gradient.
     """
-    lines = list(range(len(pairs)))
+    longer = lengths.max(axis=1).tolist()
+    lines = list(range(len(longer)))
     random.Random(f"batches/{seed}/{epoch}").shuffle(lines)
     batches = []
     for start in range(0, len(lines), sentences * accumulate):
         update = lines[start : start + sentences * accumulate]
-        update.sort(key=lambda line: max(map(len, pairs[line])))
+        update.sort(key=lambda line: longer[line])
         batches += [update[first : first + sentences] for first in range(0, len(update), sentences)]
     return batches
 
 
-def plan(pairs: Sequence[IdPair], config: TrainConfig, epoch: int) -> list[list[int]]:
-    """The batches of an epoch, as lines of the corpus, in the order a recipe trains on them."""
+def epoch_batches(lengths: Lengths, config: TrainConfig, epoch: int) -> list[list[int]]:
+    """Compute the batches of an epoch, as lines of the corpus, in the order of training."""
     if config.batch_sentences:
-        return by_sentences(pairs, config.batch_sentences, config.accumulate, config.seed, epoch)
-    return by_tokens(pairs, config.batch_tokens or 4096, config.seed, epoch)
+        size, accumulate = config.batch_sentences, config.accumulate
+        return by_sentences(lengths, size, accumulate, config.seed, epoch)
+    return by_tokens(lengths, config.batch_tokens or 4096, config.seed, epoch)
 
 
-def padding_share(pairs: Sequence[IdPair], batches: Sequence[Sequence[int]]) -> float:
-    """The share of all places, source and target, that hold padding."""
-    real = padded = 0
-    for batch in batches:
-        for side in (0, 1):
-            lengths = [len(pairs[line][side]) + 1 for line in batch]
-            real += sum(lengths)
-            padded += max(lengths) * len(lengths)
-    return 1 - real / padded if padded else 0.0
+def padding_share(lengths: Lengths, batches: Sequence[Sequence[int]]) -> float:
+    """The share of padding among all positions, source and target."""
+    padded = sum(int(lengths[lines].max(axis=0).sum()) * len(lines) for lines in batches)
+    return 1 - int(lengths.sum()) / padded if padded else 0.0

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from seq2see.layers import shapes
 from seq2see.layers.dropout import check_share, drop
 from seq2see.layers.masks import combine
 from seq2see.layers.positions import Positions, rotate
 from seq2see.layers.scores import SCORES, Score, scaled_dot
-from seq2see.layers.shapes import check_attention, check_product, check_sequence, head_size
+from seq2see.layers.shapes import PADDED, KeysValues, Rows
 
-KeysValues = tuple[Tensor, Tensor]  # (B, H, S, K) each
 Maybe = Tensor | None
 
 
@@ -21,58 +21,60 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None = None,
+    mask: Maybe = None,
     *,
-    bias: Tensor | None = None,
+    bias: Maybe = None,
     score: Score = scaled_dot,
     dropout: float = 0.0,
     need_weights: bool = True,
-) -> tuple[Tensor, Tensor | None]:
-    """softmax(score(Q, K) + bias) V (equation 1), over the places where mask is True.
+) -> tuple[Tensor, Maybe]:
+    """softmax(score(Q, K) + bias) V (equation 1), over the keys where mask is True.
 
-    query (..., T, Kq), key (..., S, Kk), value (..., S, Kv); mask and bias broadcast to (..., T, S).
-    The weights come back before dropout. A row that may attend to nothing gives zeros.
+    query (..., T, Kq), key (..., S, Kk), value (..., S, Kv); mask, bias broadcast to (..., T, S).
+    The weights are returned before dropout. A query that may attend to no key gets zeros.
     """
-    check_attention(query, key, value, mask, bias)
+    shapes.check_attention(query, key, value, mask, bias)
     if not need_weights and score is scaled_dot and dropout == 0.0:
-        check_product(query, key)
         return _fused(query, key, value, mask, bias), None
-    scores = score(query, key)  # (..., T, S)
     if bias is not None:
         mask = combine(mask, bias != float("-inf"))
-    if torch.is_grad_enabled():
-        scores = scores if bias is None else scores + bias
-        weights = torch.softmax(
-            scores if mask is None else scores.masked_fill(~mask, float("-inf")), -1
-        )
-    else:  # in place, since fresh memory costs more than the sums; and to add −∞ takes a fraction of filling it in
-        if mask is not None:
-            scores += torch.where(mask, 0.0 if bias is None else bias, float("-inf"))
-        weights = torch.softmax(scores, -1, out=scores)
-    if mask is not None and not (torch.is_inference_mode_enabled() and bool(mask.any(-1).all())):
-        weights = weights.masked_fill(
-            ~mask, 0.0
-        )  # a row with nothing to attend to is NaN here, zeros from here on
+    if score is scaled_dot and not torch.is_grad_enabled():
+        weights = _weights_in_place(query, key, mask, bias)
+    else:
+        scores = score(query, key) if bias is None else score(query, key) + bias  # (..., T, S)
+        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+        weights = torch.softmax(scores, -1)
+        weights = (
+            weights if mask is None else weights.masked_fill(~mask, 0.0)
+        )  # NaN if no key is open
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)
 
 
-def _fused(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
-) -> Tensor:
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Maybe, bias: Maybe) -> Tensor:
+    shapes.check_product(query, key)
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
     if mask is not None and mask.dim() < 2:
-        mask = mask.expand(
-            query.shape[-2], key.shape[-2]
-        )  # the kernel takes no mask over the keys alone
+        mask = mask.expand(query.shape[-2], key.shape[-2])  # the kernel wants two dimensions
     return functional.scaled_dot_product_attention(query, key, value, mask)  # (..., T, Kv)
 
 
-class MultiHeadAttention(nn.Module):
-    """Concat(head_1, …, head_H) W^O, where head_i = attend(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2).
+def _weights_in_place(query: Tensor, key: Tensor, mask: Maybe, bias: Maybe) -> Tensor:
+    """Reuse the memory of the scores, which costs more than the sums when it is fresh."""
+    weights = scaled_dot(query, key)
+    if mask is not None:  # adding −∞ takes a fraction of the time of filling it in
+        weights += torch.where(mask, 0.0 if bias is None else bias, float("-inf"))
+    torch.softmax(weights, -1, out=weights)
+    if mask is None or (torch.is_inference_mode_enabled() and bool(mask.any(-1).all())):
+        return weights
+    return weights.masked_fill(~mask, 0.0)
 
-    The heads share `inner` numbers, by default as many as `width`; keys and values may have widths of their own.
-    With `rotary`, queries and keys are turned by their positions: for attention of a sequence to itself.
+
+class MultiHeadAttention(nn.Module):
+    """Concat(head_1, …, head_H) W^O with head_i = attend(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2).
+
+    The heads share `inner` features, by default `width`; keys and values may have other widths.
+    With `rotary`, positions rotate queries and keys: for self-attention.
     """
 
     def __init__(
@@ -91,19 +93,19 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if score not in SCORES:
             raise ValueError(f"score is {score!r}; it must be one of {', '.join(SCORES)}")
-        self.heads, self.dropout, self.unscaled = heads, check_share(dropout), score == "unscaled"
-        self.size = head_size(width, heads, inner, key_width, value_width)
-        inner = heads * self.size
-        self.query = nn.Linear(width, inner, bias)
-        self.key = nn.Linear(key_width or width, inner, bias)
-        self.value = nn.Linear(value_width or width, inner, bias)
-        self.output = nn.Linear(inner, width, bias)
+        self.heads, self.dropout = heads, check_share(dropout)
+        self.size = shapes.head_size(width, heads, inner, key_width, value_width)
+        self.query = nn.Linear(width, heads * self.size, bias)
+        self.key = nn.Linear(key_width or width, heads * self.size, bias)
+        self.value = nn.Linear(value_width or width, heads * self.size, bias)
+        self.output = nn.Linear(heads * self.size, width, bias)
         self.score = SCORES[score](self.size, heads)
+        self.unscaled = score == "unscaled"
         self.rotary = Positions(self.size) if rotary else None
-        self.even_out()
+        self.scale_scores()
 
-    def even_out(self) -> None:
-        """Scores that are not divided by √K begin with variance one if the queries do it (Raffel et al., 2020)."""
+    def scale_scores(self) -> None:
+        """Draw projections such that unscaled scores start with variance one (Raffel et al., 2020)."""
         if self.unscaled:
             nn.init.normal_(self.query.weight, std=(self.size * self.query.in_features) ** -0.5)
             nn.init.normal_(self.key.weight, std=self.key.in_features**-0.5)
@@ -111,50 +113,47 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None = None,
-        *,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """query (B, T, D), key and value (B, S, D) → output (B, T, D) and, if asked, weights (B, H, T, S)."""
-        return self.look(query, self.keys_values(key, value), mask, need_weights=need_weights)
-
-    def keys_values(self, key: Tensor, value: Tensor, start: int = 0) -> KeysValues:
-        """What there is to look at from position `start` on, split into heads; decoding keeps it between steps."""
-        return self.turn(self._split("key", self.key, key), start), self._split(
-            "value", self.value, value
-        )
-
-    def look(
-        self,
-        query: Tensor,
-        pair: KeysValues,
+        key: Tensor | KeysValues,
+        value: Maybe = None,
         mask: Maybe = None,
         *,
         bias: Maybe = None,
+        cache: KeysValues | None = None,
+        rows: Rows = PADDED,
         need_weights: bool = False,
     ) -> tuple[Tensor, Maybe]:
-        """Attend with `query` (B, T, D) to keys and values that are already projected."""
-        start = (
-            pair[0].shape[2] - query.shape[1]
-        )  # of a sequence that looks at itself, the last T positions
-        query = self.turn(self._split("query", self.query, query), start)  # (B, H, T, K)
+        """query (B, T, D), key and value (B, S, D) → output (B, T, D) and weights (B, H, T, S).
+
+        The value is by default the key. Keys and values extend those of the `cache`; a memory that
+        was projected before comes in place of the key and brings its own mask and bias.
+        """
+        if isinstance(key, KeysValues):
+            memory, mask, bias = key, key.mask, key.bias
+            q = self._heads("query", query, rows, len(memory.keys))  # (B, H, T, K)
+        else:
+            past = 0 if cache is None else cache.keys.shape[2]
+            start = past + key.shape[-2] - query.shape[-2]
+            q = self._heads("query", query, rows, len(query), start)  # (B, H, T, K)
+            memory = self.project(key, key if value is None else value, rows, past)
+            memory = memory if cache is None else cache.extend(memory)
+        k, v = memory.keys, memory.values  # (B, H, S, K)
         dropout = self.dropout if self.training else 0.0
         heads, weights = attend(
-            query,
-            *pair,
-            mask,
-            bias=bias,
-            score=self.score,
-            dropout=dropout,
-            need_weights=need_weights,
+            q, k, v, mask, bias=bias, score=self.score, dropout=dropout, need_weights=need_weights
         )
-        return self.output(heads.transpose(1, 2).flatten(2)), weights  # (B, T, D)
+        return self.output(rows.join(heads, query)), weights  # (B, T, D)
 
-    def _split(self, name: str, projection: nn.Linear, x: Tensor) -> Tensor:
-        check_sequence(name, x, projection.in_features)
-        return torch.unflatten(projection(x), -1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, K)
+    def project(
+        self, key: Tensor, value: Tensor, rows: Rows = PADDED, start: int = 0
+    ) -> KeysValues:
+        """Project the positions from `start` on."""
+        k = self._heads("key", key, rows, len(key), start)
+        return KeysValues(k, self._heads("value", value, rows, len(value)))
 
-    def turn(self, x: Tensor, start: int) -> Tensor:
-        return x if self.rotary is None else rotate(x, self.rotary(start, x))  # (B, H, T, K)
+    def _heads(self, name: str, x: Tensor, rows: Rows, sentences: int, start: int = 0) -> Tensor:
+        linear = getattr(self, name)
+        shapes.check_sequence(name, x, linear.in_features, rows)
+        heads = rows.split(linear(x), self.heads, sentences)  # (B, H, T, K)
+        if self.rotary is None or name == "value":
+            return heads
+        return rotate(heads, self.rotary(start, heads))

@@ -1,16 +1,15 @@
-"""The layers of encoder and decoder: attention and feed-forward, each inside a residual (figure 1)."""
+"""Encoder and decoder layers: attention and feed-forward, each inside a residual (figure 1)."""
 
-import torch
 from torch import Tensor, nn
 
-from seq2see.layers.attention import KeysValues, Maybe, MultiHeadAttention
+from seq2see.layers.attention import Maybe, MultiHeadAttention
 from seq2see.layers.dropout import Dropout, check_share, drop_relu
-from seq2see.layers.shapes import check_sequence, common_width
+from seq2see.layers.shapes import PADDED, KeysValues, Rows, check_sequence, common_width
 from seq2see.layers.trace import Trace, keep, wanted
 
 
 class FeedForward(nn.Module):
-    """max(0, x W_1 + b_1) W_2 + b_2, at every position alike (equation 2)."""
+    """max(0, x W_1 + b_1) W_2 + b_2, at each position separately (equation 2)."""
 
     def __init__(self, width: int, inner: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -19,14 +18,12 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.contract(drop_relu(self.expand(x), self.dropout if self.training else 0.0))  # type: ignore[no-any-return]
+        hidden = drop_relu(self.expand(x), self.dropout if self.training else 0.0)
+        return self.contract(hidden)  # type: ignore[no-any-return]
 
 
 class Residual(nn.Module):
-    """pre: x + dropout(f(norm(x))); post: norm(x + dropout(f(x))), as in the paper (section 5.4).
-
-    `before` prepares the input of f, `after` joins its output, so that f is free to return more than a tensor.
-    """
+    """pre: x + dropout(f(norm(x))); post: norm(x + dropout(f(x))), as in the paper (section 5.4)."""
 
     def __init__(self, width: int, dropout: float, norm: str) -> None:
         super().__init__()
@@ -45,34 +42,28 @@ class Residual(nn.Module):
 
 
 class Layer(nn.Module):
-    """What both kinds of layers begin and end with: a sequence that looks at itself, and a feed-forward."""
+    """The sublayers that encoder and decoder layers share."""
 
     self_attention: MultiHeadAttention
     feed_forward: FeedForward
     self_residual: Residual
     feed_forward_residual: Residual
 
-    def look(
-        self,
-        x: Tensor,
-        past: KeysValues | None,
-        mask: Maybe,
-        *,
-        bias: Maybe = None,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, KeysValues, Maybe]:
-        """The new positions x (B, T, D) look at `past` and themselves: x after it, the past grown by T, the weights."""
-        check_sequence("x", x, self.self_attention.query.in_features)
+    def attend_to_self(
+        self, x: Tensor, mask: Maybe, trace: Trace | None, cache: KeysValues | None, rows: Rows
+    ) -> Tensor:
+        """Apply self-attention to x, the positions after those in the `cache`, if there is one."""
+        check_sequence("x", x, self.self_attention.query.in_features, rows)
         y = self.self_residual.before(x)
-        pair = self.self_attention.keys_values(y, y, 0 if past is None else past[0].shape[2])
-        if past is not None:
-            pair = torch.cat([past[0], pair[0]], dim=2), torch.cat([past[1], pair[1]], dim=2)
-        y, weights = self.self_attention.look(y, pair, mask, bias=bias, need_weights=need_weights)
-        return self.self_residual.after(x, y), pair, weights
+        need = wanted(trace)
+        y, weights = self.self_attention(y, y, y, mask, cache=cache, rows=rows, need_weights=need)
+        keep(trace, "self", weights)
+        return self.self_residual.after(x, y)
 
     def transform(self, x: Tensor) -> Tensor:
+        """Apply the feed-forward network."""
         y = self.feed_forward(self.feed_forward_residual.before(x))
-        return self.feed_forward_residual.after(x, y)  # (B, T, D)
+        return self.feed_forward_residual.after(x, y)
 
 
 class EncoderLayer(Layer):
@@ -93,14 +84,21 @@ class EncoderLayer(Layer):
         self.self_residual = Residual(width, dropout, norm)
         self.feed_forward_residual = Residual(width, dropout, norm)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, trace: Trace | None = None) -> Tensor:
-        x, _, weights = self.look(x, None, mask, need_weights=wanted(trace))
-        keep(trace, "self", weights)
-        return self.transform(x)  # (B, S, D)
+    def forward(
+        self,
+        x: Tensor,
+        mask: Maybe = None,
+        trace: Trace | None = None,
+        *,
+        cache: KeysValues | None = None,
+        rows: Rows = PADDED,
+    ) -> Tensor:
+        """x (B, S, D) → (B, S, D)."""
+        return self.transform(self.attend_to_self(x, mask, trace, cache, rows))
 
 
 class DecoderLayer(Layer):
-    """Masked self-attention, attention to the memory, then feed-forward (section 3.1)."""
+    """Masked self-attention, cross-attention to the memory, then feed-forward (section 3.1)."""
 
     def __init__(
         self,
@@ -124,24 +122,15 @@ class DecoderLayer(Layer):
         self,
         x: Tensor,
         memory: KeysValues,
-        past: KeysValues | None = None,
-        *,
         mask: Maybe = None,
-        memory_mask: Maybe = None,
-        memory_bias: Maybe = None,
         trace: Trace | None = None,
-    ) -> tuple[Tensor, KeysValues]:
-        """The new positions x (B, T, D) look at `past` and themselves, then at `memory`, both as keys and values.
-
-        Returns the layer's output and the past grown by T positions.
-        """
-        x, past, weights = self.look(x, past, mask, need_weights=wanted(trace))
-        keep(trace, "self", weights)
+        *,
+        cache: KeysValues | None = None,
+        rows: Rows = PADDED,
+    ) -> Tensor:
+        """x (B, T, D) → (B, T, D); `memory` holds the keys and values of the cross-attention."""
+        x = self.attend_to_self(x, mask, trace, cache, rows)
         y = self.cross_residual.before(x)
-        sentences = len(memory[0])  # all hypotheses of one look at the same memory
-        y = y.reshape(sentences, len(y) // max(1, sentences) * y.shape[1], y.shape[2])
-        y, weights = self.cross_attention.look(
-            y, memory, memory_mask, bias=memory_bias, need_weights=wanted(trace)
-        )
+        y, weights = self.cross_attention(y, memory, rows=rows, need_weights=wanted(trace))
         keep(trace, "cross", weights)
-        return self.transform(self.cross_residual.after(x, y.view_as(x))), past  # (B, T, D)
+        return self.transform(self.cross_residual.after(x, y))

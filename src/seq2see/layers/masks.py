@@ -6,46 +6,41 @@ from operator import and_
 import torch
 from torch import Tensor
 
+Device = torch.device | None
+
 
 def padding_mask(ids: Tensor, pad: int) -> Tensor:
-    """Every position may attend to the real tokens of its own sentence, never to padding."""
+    """Let every query position attend to the real tokens of its own sentence."""
     return (ids != pad)[:, None, None, :]  # (B, 1, 1, S)
 
 
-def causal_mask(
-    targets: int, keys: int | None = None, device: torch.device | None = None
-) -> Tensor:
-    """Position t may attend to positions up to t (section 3.2.3); the last of `targets` sees all of `keys`."""
+def causal_mask(targets: int, keys: int | None = None, device: Device = None) -> Tensor:
+    """Let position t attend to positions up to t (section 3.2.3); the last one sees all `keys`."""
     keys = targets if keys is None else keys
     if keys < targets:
         raise ValueError(f"keys ({keys}) must be at least targets ({targets})")
     return torch.ones(targets, keys, dtype=torch.bool, device=device).tril(keys - targets)  # (T, S)
 
 
-def window_mask(
-    targets: int, reach: int, keys: int | None = None, device: torch.device | None = None
-) -> Tensor:
-    """Position t may attend to those at most `reach` away: restricted self-attention (section 4, table 1)."""
+def window_mask(targets: int, reach: int, keys: int | None = None, device: Device = None) -> Tensor:
+    """Let positions attend at most `reach` away: restricted self-attention (section 4, table 1)."""
     keys = targets if keys is None else keys
     if reach < 0 or keys < targets:
-        raise ValueError(
-            f"reach ({reach}) must be at least 0, and keys ({keys}) at least targets ({targets})"
-        )
-    everything, past = torch.ones(targets, keys, dtype=torch.bool, device=device), keys - targets
-    return everything.tril(past + reach).triu(past - reach)  # (T, S)
+        raise ValueError(f"reach ({reach}) must be ≥ 0, keys ({keys}) ≥ targets ({targets})")
+    past = keys - targets
+    full = torch.ones(targets, keys, dtype=torch.bool, device=device)
+    return full.tril(past + reach).triu(past - reach)  # (T, S)
 
 
-def prefix_mask(prefix: int, length: int, device: torch.device | None = None) -> Tensor:
-    """Everything may attend to the first `prefix` positions, the rest is causal: source and target in one sequence."""
+def prefix_mask(prefix: int, length: int, device: Device = None) -> Tensor:
+    """Let every position attend to the first `prefix` ones; the rest is causal."""
     if not 0 <= prefix <= length:
         raise ValueError(f"prefix ({prefix}) must be between 0 and length ({length})")
-    return causal_mask(length, device=device) | (
-        torch.arange(length, device=device) < prefix
-    )  # (S, S)
+    return causal_mask(length, device=device) | (torch.arange(length, device=device) < prefix)
 
 
 def order_mask(order: Tensor) -> Tensor:
-    """Position order[i] may attend to itself and to order[0 … i−1]: causal in any order of the positions."""
+    """Let position order[i] attend to order[0 … i]: causal in any order of the positions."""
     if not torch.equal(order.sort().values, torch.arange(len(order), device=order.device)):
         raise ValueError(f"order {order.tolist()} must hold each of 0 … {len(order) - 1} once")
     place = order.argsort()
@@ -53,7 +48,7 @@ def order_mask(order: Tensor) -> Tensor:
 
 
 def packed_mask(sentence: Tensor) -> Tensor:
-    """Several sentences in one row: `sentence` (B, S) numbers them, and none may attend to another's tokens."""
+    """Keep several sentences of one row apart; `sentence` (B, S) numbers them."""
     return (sentence[:, :, None] == sentence[:, None, :])[:, None]  # (B, 1, S, S)
 
 

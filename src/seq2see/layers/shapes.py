@@ -1,70 +1,172 @@
-"""What fits together: every wrong shape, type or size is one line with its name, its value and the rule."""
+"""Shapes: how rows are laid out and cached, and checks that name a wrong shape and the rule."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 
+class Rows:
+    """Padded rows: x is (B, T, D), with one row for every position, padding included."""
+
+    dims = 3
+
+    def __init__(self, real: Tensor | None = None) -> None:
+        """Take `real` (B, T), False at padding, as every layout does; this one keeps padding."""
+
+    def gather(self, x: Tensor) -> Tensor:
+        """Lay out embedded tokens (B, T, D)."""
+        return x
+
+    def pad(self, x: Tensor) -> Tensor:
+        """Undo `gather`: (B, T, D), with zeros at padding."""
+        return x
+
+    def split(self, x: Tensor, heads: int, sentences: int) -> Tensor:
+        """(B, T, H · K) → (B, H, T, K), where B / sentences hypotheses of a sentence share a row."""
+        length = len(x) // max(1, sentences) * x.shape[1]
+        return x.reshape(sentences, length, heads, -1).transpose(1, 2)
+
+    def join(self, x: Tensor, like: Tensor) -> Tensor:
+        """(B, H, T, K) → (B, T, H · K), the inverse of `split` for the rows of `like`."""
+        return x.transpose(1, 2).reshape(*like.shape[:-1], x.shape[1] * x.shape[3])
+
+
+PADDED = Rows()
+Layout = type[Rows]
+
+
+class RealRows(Rows):
+    """Rows of the N real tokens alone: x is (N, D). Attention is the only part to meet padding."""
+
+    dims = 2
+
+    def __init__(self, real: Tensor) -> None:
+        self.shape = real.shape  # (B, T)
+        self.index = real.flatten().nonzero()[:, 0]
+        self.heads: dict[int, Tensor] = {}  # number of heads → index of each token's heads
+
+    def gather(self, x: Tensor) -> Tensor:
+        return _Gather.apply(x.flatten(0, 1), self.index)  # type: ignore[no-untyped-call, no-any-return]
+
+    def pad(self, x: Tensor) -> Tensor:
+        return torch.unflatten(_scatter(x, self.index, self.shape.numel()), 0, self.shape)
+
+    def split(self, x: Tensor, heads: int, sentences: int) -> Tensor:
+        batch, length = self.shape
+        parts = torch.unflatten(x, 1, (heads, -1)).flatten(0, 1)  # (N · H, K)
+        padded = _scatter(parts, self._heads(heads), batch * heads * length)
+        return torch.unflatten(padded, 0, (batch, heads, length))
+
+    def join(self, x: Tensor, like: Tensor) -> Tensor:
+        heads = x.shape[1]
+        parts: Tensor = _Gather.apply(x.flatten(0, 2), self._heads(heads))  # type: ignore[no-untyped-call]
+        return torch.unflatten(parts, 0, (-1, heads)).flatten(1)  # (N, H · K)
+
+    def _heads(self, heads: int) -> Tensor:
+        """Index of every head of every token in (B, H, T)."""
+        if heads not in self.heads:
+            length = self.shape[1]
+            first = self.index // length * heads * length + self.index % length
+            step = torch.arange(heads, device=first.device) * length
+            self.heads[heads] = (first[:, None] + step).flatten()
+        return self.heads[heads]
+
+
+class _Gather(torch.autograd.Function):
+    """Distinct rows of x. Their gradients are copied back, where index_select would add them up."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, index: Tensor) -> Tensor:
+        context.index, context.count = index, len(x)
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _scatter(gradients[0], context.index, context.count), None
+
+
+def _scatter(x: Tensor, index: Tensor, count: int) -> Tensor:
+    """Put the rows of x at their index among `count` rows, with zeros between them."""
+    return x.new_zeros(count, x.shape[1]).index_copy_(0, index, x)
+
+
+@dataclass
+class KeysValues:
+    """Projected keys and values (B, H, S, K): of the memory, or of the positions read so far."""
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor | None = None  # (B, 1, 1, S) of the memory, True = may attend
+    bias: Tensor | None = None  # (B, 1, 1, S) added to the scores
+
+    def extend(self, later: "KeysValues") -> "KeysValues":
+        """Append later positions, in place."""
+        self.keys = torch.cat([self.keys, later.keys], dim=2)
+        self.values = torch.cat([self.values, later.values], dim=2)
+        return self
+
+    def select(self, rows: Tensor) -> "KeysValues":
+        """Keep, repeat or reorder sentences."""
+        tensors = (self.keys, self.values, self.mask, self.bias)
+        return KeysValues(*(None if x is None else x.index_select(0, rows) for x in tensors))
+
+
 def check_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
 ) -> None:
-    """query (..., T, Kq), key (..., S, Kk), value (..., S, Kv); mask bool; mask and bias broadcast to (..., T, S)."""
-    for name, given in (("query", query), ("key", key), ("value", value)):
-        if given.dim() < 2:
-            raise ValueError(
-                f"{name} has shape {tuple(given.shape)}; it must be (..., length, size)"
-            )
-    if key.shape[-2] != value.shape[-2]:
+    """Check query (..., T, Kq), key (..., S, Kk), value (..., S, Kv), mask and bias (..., T, S)."""
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if x.dim() < 2:
+            raise ValueError(f"{name} has shape {tuple(x.shape)}; it must be (..., length, size)")
+    lengths = key.shape[-2], value.shape[-2]
+    if lengths[0] != lengths[1]:
         raise ValueError(
-            f"key has {key.shape[-2]} positions and value {value.shape[-2]}; they must be equal"
+            f"key has {lengths[0]} positions and value {lengths[1]}; they must be equal"
         )
-    leads = [tuple(given.shape[:-2]) for given in (query, key, value)]
+    leads = [tuple(x.shape[:-2]) for x in (query, key, value)]
     lead = leads[0] if leads[0] == leads[1] == leads[2] else _broadcast(*leads)
     if lead is None:
         raise ValueError(
             "query, key and value are for {}, {} and {} sentences and heads".format(*leads)
         )
     if not query.dtype == key.dtype == value.dtype:
-        raise TypeError(
-            f"query, key and value have dtypes {query.dtype}, {key.dtype} and {value.dtype}"
-        )
+        types = f"{query.dtype}, {key.dtype} and {value.dtype}"
+        raise TypeError(f"query, key and value have dtypes {types}")
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask has dtype {mask.dtype}; it must be bool, True = may attend")
     if bias is not None and bias.dtype != query.dtype:
         raise TypeError(f"bias has dtype {bias.dtype}; it must be the query's {query.dtype}")
-    places = (*lead, query.shape[-2], key.shape[-2])
+    scores = (*lead, query.shape[-2], key.shape[-2])
     for name, added in (("mask", mask), ("bias", bias)):
-        if added is not None and not _fits(added, places):
-            raise ValueError(
-                f"{name} has shape {tuple(added.shape)}; it must broadcast to (..., T, S) = {places}"
-            )
+        if added is not None and not _fits(added, scores):
+            rule = f"it must broadcast to (..., T, S) = {scores}"
+            raise ValueError(f"{name} has shape {tuple(added.shape)}; {rule}")
 
 
 def check_product(query: Tensor, key: Tensor) -> None:
-    """⟨q, k⟩ needs vectors of one size."""
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(
-            f"query has size {query.shape[-1]} and key {key.shape[-1]}; their product needs equal ones"
-        )
+    """Check that ⟨q, k⟩ exists."""
+    sizes = query.shape[-1], key.shape[-1]
+    if sizes[0] != sizes[1]:
+        rule = "their product needs equal sizes"
+        raise ValueError(f"query has size {sizes[0]} and key {sizes[1]}; {rule}")
 
 
-def check_sequence(name: str, x: Tensor, width: int) -> None:
-    """What a layer takes: (batch, length, width)."""
-    if x.dim() != 3 or x.shape[2] != width:
-        raise ValueError(f"{name} has shape {tuple(x.shape)}; it must be (batch, length, {width})")
+def check_sequence(name: str, x: Tensor, width: int, rows: Rows = PADDED) -> None:
+    """Check the input of a layer."""
+    if x.dim() != rows.dims or x.shape[-1] != width:
+        form = f"(batch, length, {width})" if rows.dims == 3 else f"(tokens, {width})"
+        raise ValueError(f"{name} has shape {tuple(x.shape)}; it must be {form}")
 
 
 def head_size(
     width: int, heads: int, inner: int | None, key_width: int | None, value_width: int | None
 ) -> int:
-    """The numbers of each head: those of `inner`, or else of the layer, divided evenly."""
-    given = {
-        "width": width,
-        "heads": heads,
-        "inner": inner,
-        "key_width": key_width,
-        "value_width": value_width,
-    }
-    for name, size in given.items():
+    """Divide `inner`, by default `width`, evenly among the heads."""
+    sizes = {"width": width, "heads": heads, "inner": inner}
+    sizes |= {"key_width": key_width, "value_width": value_width}
+    for name, size in sizes.items():
         if size is not None and size < 1:
             raise ValueError(f"{name} ({size}) must be at least 1")
     name, whole = ("width", width) if inner is None else ("inner", inner)
@@ -74,21 +176,12 @@ def head_size(
 
 
 def common_width(*last: nn.Linear) -> int:
-    """What the parts of a layer, which hand each other one sequence, all give."""
-    widths = tuple(part.out_features for part in last)
+    """Check that the sublayers of a layer share one output width, and return it."""
+    widths = tuple(linear.out_features for linear in last)
     if len(set(widths)) > 1:
-        raise ValueError(
-            f"the attentions and the feed-forward have widths {widths}; in one layer they must be equal"
-        )
+        rule = "in one layer they must be equal"
+        raise ValueError(f"the attentions and the feed-forward have widths {widths}; {rule}")
     return widths[0]
-
-
-def check_start(start: int) -> None:
-    """A sequence that looks at itself, maybe with a past, has at least as many keys as queries."""
-    if start < 0:
-        raise ValueError(
-            f"there are {-start} more queries than keys; positions are those of one sequence"
-        )
 
 
 def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -98,6 +191,6 @@ def _broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
         return None
 
 
-def _fits(given: Tensor, places: tuple[int, ...]) -> bool:
-    pairs = zip(reversed(given.shape), reversed(places), strict=False)
-    return given.dim() <= len(places) and all(size in (1, place) for size, place in pairs)
+def _fits(x: Tensor, shape: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(x.shape), reversed(shape), strict=False)
+    return x.dim() <= len(shape) and all(size in (1, whole) for size, whole in pairs)

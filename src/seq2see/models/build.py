@@ -1,16 +1,18 @@
-"""The only table from a name to a class."""
+"""The table of translation models by name, and what a recipe adds to a fresh model."""
 
-from seq2see.layers.reduction.encoder import Reducible
-from seq2see.layers.reduction.plans import plan_of
+import math
+
+from torch import nn
+
+from seq2see.layers.reduction import plans
 from seq2see.models.convolutional import Convolutional
-from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
+from seq2see.models.language import PrefixModel
 from seq2see.models.recurrent import Recurrent
+from seq2see.models.reduced import Network, with_plan
 from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import Recipe
-from seq2see.text import labels
 
-Model = Transformer | Recurrent | Convolutional | PrefixModel
-OneSided = CausalModel | MaskedModel | Classifier
+Seq2SeqModel = Transformer | Recurrent | Convolutional | PrefixModel
 
 KINDS: dict[str, type[Transformer] | type[Recurrent] | type[Convolutional] | type[PrefixModel]] = {
     "transformer": Transformer,
@@ -21,20 +23,25 @@ KINDS: dict[str, type[Transformer] | type[Recurrent] | type[Convolutional] | typ
     "prefix": PrefixModel,
 }
 
-
-def build(recipe: Recipe, source_size: int, target_size: int) -> Model | OneSided:
-    """The model a recipe names, with fresh weights drawn from torch's generator."""
-    model = _network(recipe, source_size, target_size)
-    if isinstance(model, Reducible):
-        model.plan = plan_of(recipe.reduce, recipe.model.encoder_layers)
-    return model
+# Longer passes of a Transformer on a CPU are hardly faster, and all activations of one are held.
+PASS_TOKENS = 384  # padding included; narrow models take more:
+PASS_NUMBERS = 160_000  # tokens times the width
 
 
-def _network(recipe: Recipe, source_size: int, target_size: int) -> Model | OneSided:
-    if recipe.task == "language":
-        return CausalModel(recipe.model, target_size, recipe.tie != "none")
-    if recipe.task == "masked":
-        return MaskedModel(recipe.model, target_size, recipe.tie != "none")
-    if recipe.task == "classify":
-        return Classifier(recipe.model, target_size, len(labels.vocabulary(recipe.data)))
-    return KINDS[recipe.model.kind](recipe.model, source_size, target_size, recipe.tie)
+def build(recipe: Recipe, source_size: int, target_size: int) -> Seq2SeqModel:
+    """Build the encoder–decoder that a recipe names, with weights drawn from torch's generator."""
+    model = KINDS[recipe.model.kind](recipe.model, source_size, target_size, recipe.tie)
+    return reduced(model, recipe)
+
+
+def reduced(model: Network, recipe: Recipe) -> Network:
+    """Let the model's encoder follow the [reduce] of a recipe."""
+    plan = plans.plan_of(recipe.reduce, recipe.model.encoder_layers)
+    return model if plan is None else with_plan(model, plan)
+
+
+def pass_tokens(model: nn.Module) -> float:
+    """The most tokens of one training pass on a CPU."""
+    if isinstance(model, Transformer):
+        return max(PASS_TOKENS, PASS_NUMBERS / model.width)
+    return math.inf

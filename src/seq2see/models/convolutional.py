@@ -80,7 +80,7 @@ class DecoderLayer(nn.Module):
         query = (
             self.query(y) + words
         ) * HALF  # equation 1: the state, and the word that was written last
-        found = memory.look(
+        found = memory.attend(
             query, self.score, self.attention_dropout if self.training else 0.0, trace
         )
         y = (y + self.context(found)) * HALF

@@ -129,7 +129,7 @@ class Recurrent(nn.Module):
             x, after = _run(layer, self.dropout(x), state.past[len(past) :][:parts])
             past += after
         at = trace.at("decoder.0") if trace is not None and self.attends else None
-        context = state.memory.look(
+        context = state.memory.attend(
             x, self.score, self.attention_dropout if self.training else 0.0, at
         )
         x = self.dropout(self.readout(torch.cat([context, x], dim=-1)).tanh())

@@ -1,116 +1,156 @@
-"""A model of pictures in use: it tells what a picture shows, and where it looked."""
+"""Task `images`: a picture → its class."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seq2see.errors import InputError
-from seq2see.layers.reduction.plans import plan_of
-from seq2see.layers.trace import Trace
+from seq2see.models.build import reduced
+from seq2see.models.directory import ModelDirectory
+from seq2see.models.init import Rows, format_for
 from seq2see.models.vit import VisionTransformer
-from seq2see.pictures.augment import Format, Shown
-from seq2see.pictures.datasets import Album
-from seq2see.pictures.files import read_picture
-from seq2see.recipe.schema import Recipe
-from seq2see.tasks.language import Labelled
-from seq2see.tasks.translate import fill, merging, pick_device, recipe_of
-from seq2see.text.vocab import SPECIALS
-
-PICTURES_AT_ONCE = 64
-
-
-@dataclass(frozen=True)
-class Sight:
-    """A picture as the model saw it, what it took it for, and every attention weight behind that."""
-
-    pixels: Tensor  # (C, H, W), bytes
-    found: Labelled
-    weights: list[
-        Tensor
-    ]  # of each layer, (heads, P, P): the class token, if there is one, then the patches
-    grid: tuple[int, int]  # patches in a column, patches in a row
+from seq2see.pictures import datasets
+from seq2see.pictures.augment import Format, PictureBatch, PictureExamples
+from seq2see.recipe.schema import AugmentConfig, Recipe
+from seq2see.scoring.confusion import confusion_of
+from seq2see.tasks.keys import FOR_TEXT, PICTURES, refuse_keys
+from seq2see.tasks.one_sided import SAMPLES, report
+from seq2see.tasks.picture_model import PictureModel
+from seq2see.tasks.predict import logit_loss, predict
+from seq2see.tasks.protocol import Report
+from seq2see.tasks.text import device_of
+from seq2see.tasks.translate import merged
+from seq2see.training import checkpoint
+from seq2see.training.report import Validation
 
 
-class PictureModel:
-    """Tells the class of pictures (task `images`)."""
+class PictureData:
+    """Labelled pictures and, once prepared, the format in which the model takes them."""
 
-    def __init__(
-        self, recipe: Recipe, format: Format, model: VisionTransformer, device: torch.device
-    ) -> None:
-        self.recipe, self.format, self.device = recipe, format, device
-        self.model = model.to(device).eval()
+    def __init__(self, recipe: Recipe, where: Path | None) -> None:
+        self.recipe = recipe
+        self.corpus = datasets.load(recipe.data, where)
+        self.format = Format.of(self.corpus)
+        self.parts = {
+            part.name: {"pictures": len(part), "sha256": part.digest}
+            for part in (self.corpus.train, self.corpus.val)
+        }
+        self.tests = list(self.corpus.tests)
 
-    def classify(self, paths: Sequence[str | Path]) -> list[Labelled]:
-        """The class of each picture file, and the probability of each class, likeliest first."""
-        found: list[Labelled] = []
-        for start in range(0, len(paths), PICTURES_AT_ONCE):
-            pixels = torch.stack(
-                [self.read(path) for path in paths[start : start + PICTURES_AT_ONCE]]
-            )
-            found += self.look(pixels)
-        return found
+    def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
+        if parent is not None:
+            self.format = format_for(self.format, parent)
+        elif checkpoint.saved_in(folder / "checkpoints"):
+            self.format = Format.load(folder)  # the run's own, which may be its parent's
+        self.format.save(folder)
 
-    def read(self, path: str | Path) -> Tensor:
-        """A file in the model's size and colours: bytes (C, H, W)."""
+    @property
+    def patches(self) -> int:
+        _, height, width = self.format.shape
+        return height * width // self.recipe.model.patch**2
+
+    def train(self, epoch: int) -> PictureExamples:
+        augment = None if self.recipe.augment == AugmentConfig() else self.recipe.augment
+        key = f"augment/{self.recipe.train.seed}/{epoch}"
+        return PictureExamples(self.corpus.train, self.format, self.patches, augment, key)
+
+    def validation(self) -> PictureExamples:
+        return PictureExamples(self.corpus.val, self.format, self.patches)
+
+    def summary(self) -> str:
         channels, height, width = self.format.shape
-        return read_picture(Path(path), channels, (height, width))
-
-    @torch.inference_mode()
-    def look(self, pixels: Tensor, trace: Trace | None = None) -> list[Labelled]:
-        """The classes of pictures that are bytes (B, C, H, W) already."""
-        self.model.eval()
-        batch = self.format.batch(pixels).to(self.device)
-        logits: Tensor = self.model(batch, trace)[:, 0, len(SPECIALS) :]  # (B, classes)
-        best, classes = logits.softmax(-1).sort(descending=True)
-        found = []
-        for row, numbers in zip(best.tolist(), classes.tolist(), strict=True):
-            names = [self.format.classes[number] for number in numbers]
-            found.append(Labelled(names[0], dict(zip(names, row, strict=True))))
-        return found
-
-    def shown(self, album: Album, test: str) -> Shown:
-        """A test set as this model sees it."""
-        if (tuple(album.train.pixels.shape[1:]), album.classes) != (
-            self.format.shape,
-            self.format.classes,
-        ):
-            raise InputError(
-                "these pictures have another size or other classes than those the model was trained on"
-            )
-        return Shown(album.tests[test], self.format, math.prod(self.model.grid))
-
-    def explain(self, path: str | Path) -> Sight:
-        """Classify one picture file and keep every attention weight."""
-        pixels, trace = self.read(path), Trace()
-        (found,) = self.look(pixels[None], trace)
-        by_name = trace.on_tokens()
-        weights = [by_name[f"encoder.{i}.self"][0].cpu() for i in range(len(self.model.encoder))]
-        return Sight(pixels, found, weights, self.model.grid)
-
-
-def built(recipe: Recipe, format: Format) -> VisionTransformer:
-    """The model that a recipe describes, for pictures of this format, with fresh weights."""
-    _, height, width = format.shape
-    if height % recipe.model.patch or width % recipe.model.patch:
-        raise InputError(
-            f"model.patch ({recipe.model.patch}) must divide the {height} × {width} pixels of a picture"
+        return (
+            f"{len(self.corpus.train):,} training pictures · "
+            f"{len(self.corpus.val):,} for validation · {len(self.format.classes)} classes · "
+            f"{height} × {width} pixels × {channels} → {self.patches} patches"
         )
-    model = VisionTransformer(recipe.model, format.shape, len(format.labels))
-    model.plan = plan_of(recipe.reduce, recipe.model.encoder_layers)
-    return model
 
 
-def load_pictures(
-    directory: str | Path, device: str = "auto", merge: int | None = None
-) -> PictureModel:
-    """Open the directory of a model that classifies pictures; it may merge so many tokens in each layer."""
-    recipe, format = recipe_of(directory, "images"), Format.load(Path(directory))
-    model = built(recipe, format)
-    fill(model, Path(directory))
-    merged = merging(model, merge)
-    assert isinstance(merged, VisionTransformer)
-    return PictureModel(recipe, format, merged, pick_device(device))
+class Images:
+    """Predicts the class of a picture."""
+
+    medium: ClassVar[str] = "pictures"
+    command: ClassVar[str] = "seq2see classify"
+    unit: ClassVar[str] = "pictures"
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+
+    def check(self) -> None:
+        recipe = self.recipe
+        refuse_keys(recipe, FOR_TEXT, "text")
+        if recipe.data.corpus is None:
+            if isinstance(recipe.data.train, list):
+                raise ValueError("data.train lists files; pictures are in one folder")
+            return
+        corpus = f"data.corpus {recipe.data.corpus!r}"
+        if recipe.data.corpus not in PICTURES:
+            raise ValueError(f"{corpus} is text; task {recipe.task!r} is for pictures")
+        if {"size", "colour"} & recipe.data.model_fields_set:
+            raise ValueError(f"data.size and data.colour are for picture files, not for {corpus}")
+
+    def data(self, where: Path | None) -> PictureData:
+        return PictureData(self.recipe, where)
+
+    def build(self, data: PictureData) -> VisionTransformer:
+        return self.network(data.format)
+
+    def network(self, format: Format) -> VisionTransformer:
+        patch = self.recipe.model.patch
+        _, height, width = format.shape
+        if height % patch or width % patch:
+            pixels = f"the {height} × {width} pixels of a picture"
+            raise InputError(f"model.patch ({patch}) must divide {pixels}")
+        model = VisionTransformer(self.recipe.model, format.shape, len(format.labels))
+        return reduced(model, self.recipe)
+
+    def loss(self, model: nn.Module, batch: PictureBatch) -> Tensor:
+        return logit_loss(model, batch, self.recipe.train)
+
+    def validate(self, model: nn.Module, data: PictureData) -> Validation:
+        """Loss and accuracy on the validation set, and the first mistakes."""
+        examples = data.validation()
+        predictions = predict(model, examples, self.recipe.train, device_of(model))
+        right = examples.labels.tolist()
+        samples: list[tuple[str, str, str]] = []
+        if math.isfinite(predictions.loss):
+            name = data.format.labels.words
+            guesses = [guess for (guess,) in predictions.guesses]
+            pairs = list(enumerate(zip(right, guesses, strict=True), start=1))
+            mistakes = [(line, pair) for line, pair in pairs if pair[0] != pair[1]][:SAMPLES]
+            samples = [(f"val picture {line}", *name(pair)) for line, pair in mistakes]  # type: ignore[misc]
+        figures = {"perplexity": predictions.perplexity, "accuracy": predictions.accuracy}
+        summary = f"perplexity {predictions.perplexity:.2f} · {predictions.accuracy:.2%} right"
+        return Validation(predictions.mean_loss, figures, summary, samples)
+
+    def score(self, opened: PictureModel, data: PictureData, test: str) -> Report:
+        pictures = data.corpus.tests[test]
+        examples = self.test_examples(opened, data, test)
+        model = opened.model.eval()
+        predictions = predict(model, examples, self.recipe.train, opened.device)
+        names = opened.format.labels.words(range(len(opened.format.labels)))
+        right = [names[label] for label in examples.labels.tolist()]
+        guessed = [names[guess] for (guess,) in predictions.guesses]
+        confusion = confusion_of(right, guessed, names)
+        return report(predictions, "pictures", pictures.digest, confusion=confusion)
+
+    def test_examples(self, opened: PictureModel, data: PictureData, test: str) -> PictureExamples:
+        """A test set in the format of a model."""
+        shape = tuple(data.corpus.train.pixels.shape[1:])
+        if (shape, data.corpus.classes) != (opened.format.shape, opened.format.classes):
+            raise InputError("the pictures differ in size or classes from the model's training set")
+        patches = math.prod(opened.model.grid)
+        return PictureExamples(data.corpus.tests[test], opened.format, patches)
+
+    def open(
+        self, directory: ModelDirectory, device: torch.device, merge: int | None = None
+    ) -> PictureModel:
+        model = self.network(directory.format)
+        directory.fill(model)
+        return PictureModel(self.recipe, directory.format, merged(model, merge), device)
+
+    def rows(self, vocabulary: Any) -> Rows:
+        return {}

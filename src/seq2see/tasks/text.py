@@ -1,323 +1,189 @@
-"""What each task makes of a corpus: ids to read and to write, hidden words, labels; and how its models are looked at.
+"""Tasks of text: a corpus, tokenizers, and examples made of ids."""
 
-`translate` reads the source and writes the target. The others have one side alone, the target: `language` writes it,
-`masked` reads it with words hidden and says what they were, `classify` reads it and says its label. `images` does so
-with pictures.
-"""
-
-import math
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
+from rich.markup import escape
 from torch import Tensor, nn
 
-from seq2see.batches import Collate, IdPair, Ids, by_tokens, collate, collate_answers
-from seq2see.decoding.sampling import Sampling, generate
+from seq2see.batches import Batch, IdPair, Ids, TextExamples
 from seq2see.errors import InputError
-from seq2see.layers.reduction.encoder import cost, watch
-from seq2see.models.language import CausalModel
-from seq2see.pictures.augment import collate_shown
+from seq2see.models.directory import ModelDirectory
+from seq2see.models.init import Rows, tokenizers_for
 from seq2see.recipe.schema import Recipe
-from seq2see.text import labels
+from seq2see.tasks.keys import FOR_PICTURES, PICTURES, refuse_keys
+from seq2see.tasks.predict import token_loss
+from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
-from seq2see.text.vocab import MASK, PAD, UNKNOWN, Vocab
-from seq2see.training.loop import Validation
-from seq2see.training.loss import smoothed_loss
+from seq2see.training import checkpoint
 
-VALIDATION_TOKENS = 4096
-SHOWN = 3  # sentences of a validation
-HIDDEN, MASKED, REPLACED = (
-    0.15,
-    0.8,
-    0.1,
-)  # of all words; of the hidden ones: by <mask>, by another (Devlin et al.)
+Texts = list[tuple[str, str]]
 
 
-def texts_of(recipe: Recipe, parallel: Parallel) -> list[tuple[str, str]]:
-    """What is read and what is written; nothing where a task does not read, or writes what it read."""
-    if recipe.task == "translate":
-        return parallel.pairs
-    if recipe.task == "classify":
-        return labels.labelled(parallel, recipe.data)
-    return [
-        ("", target) if recipe.task == "language" else (target, "") for _, target in parallel.pairs
-    ]
+class TextTask:
+    """What the tasks of text share; each says what it reads and what it predicts."""
+
+    medium: ClassVar[str] = "text"
+    unit: ClassVar[str] = "target tokens"
+    shifted: ClassVar[bool] = True  # whether targets are predicted from their own beginning
+    labelled: ClassVar[bool] = False  # whether targets are labels instead of text
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+
+    def check(self) -> None:
+        recipe = self.recipe
+        refuse_keys(recipe, FOR_PICTURES, "pictures")
+        if recipe.data.corpus in PICTURES:
+            corpus = f"data.corpus {recipe.data.corpus!r} holds pictures"
+            raise ValueError(f"{corpus}; task {recipe.task!r} is for text")
+        if (recipe.data.labels is not None) != self.labelled:
+            raise ValueError("data.labels is what task 'classify' predicts: give both, or neither")
+
+    def data(self, where: Path | None) -> "TextData":
+        return TextData(self, where)
+
+    def texts(self, parallel: Parallel) -> Texts:
+        """Select source and target of each line; "" where the task has none."""
+        raise NotImplementedError
+
+    def reader(self, tokenizers: Tokenizers) -> Tokenizer:
+        """The tokenizer of the source side."""
+        return tokenizers.target
+
+    def encode(self, tokenizers: Tokenizers, parallel: Parallel) -> list[IdPair]:
+        read = self.reader(tokenizers)
+        return [
+            (read.encode(source), tokenizers.target.encode(target))
+            for source, target in self.texts(parallel)
+        ]
+
+    @property
+    def varies(self) -> bool:
+        """Whether examples differ from epoch to epoch."""
+        return self.recipe.tokenizer.sampling > 0
+
+    def example(self, data: "TextData", epoch: int, line: int) -> IdPair:
+        """The training example of a line, as drawn for (seed, epoch, line)."""
+        return self.resegment(data, epoch, line) if self.varies else data.encoded[line]
+
+    def resegment(self, data: "TextData", epoch: int, line: int) -> IdPair:
+        """Segment a share of the sentences differently (subword regularisation)."""
+        share = self.recipe.tokenizer.sampling
+        chance = random.Random(f"cuts/{self.recipe.train.seed}/{epoch}/{line}")
+
+        def sample(tokenizer: Tokenizer, text: str, ids: Ids) -> Ids:
+            return tokenizer.sample(text, chance) if chance.random() < share and text else ids
+
+        source, target = data.texts[line]
+        source_ids, target_ids = data.encoded[line]
+        source_ids = sample(self.reader(data.tokenizers), source, source_ids)
+        if not self.labelled:
+            target_ids = sample(data.tokenizers.target, target, target_ids)
+        fits = max(len(source_ids), len(target_ids)) <= self.recipe.data.max_length
+        return (source_ids, target_ids) if fits else data.encoded[line]
+
+    def held_out(
+        self, tokenizers: Tokenizers, parallel: Parallel
+    ) -> tuple[list[int], TextExamples]:
+        """The lines of a validation or test set that fit, and their fixed examples."""
+        encoded = self.encode(tokenizers, parallel)
+        lines = fitting(encoded, self.recipe.data.max_length, parallel.name)
+        return lines, TextExamples([encoded[line] for line in lines], self.shifted)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        return token_loss(model, batch, self.recipe.train)
+
+    def rows(self, vocabulary: Any) -> Rows:
+        sides: Tokenizers = vocabulary.tokenizers
+        return {
+            "source_embedding": sides.source,
+            "target_embedding": sides.target,
+            "output": sides.target,
+        }
 
 
-def encode(recipe: Recipe, pair: Tokenizers, parallel: Parallel) -> list[IdPair]:
-    """Text → ids."""
-    read, names = _reader(recipe, pair), labels.vocabulary(recipe.data)
-    return [
-        (
-            read.encode(source),
-            names.ids([target]) if recipe.task == "classify" else pair.target.encode(target),
+class TextData:
+    """A parallel corpus and, once prepared, its tokenizers and ids."""
+
+    tokenizers: Tokenizers
+    vocabulary_from: str
+    encoded: list[IdPair]
+    lines: list[int]  # of the training set that fit
+    validation: tuple[list[int], TextExamples]
+
+    def __init__(self, task: TextTask, where: Path | None) -> None:
+        self.task = task
+        self.corpus = corpora.load(task.recipe.data, where)
+        self.parts = {
+            part.name: {"pairs": len(part.pairs), "sha256": part.digest}
+            for part in (self.corpus.train, self.corpus.val)
+        }
+        self.tests = list(self.corpus.tests)
+
+    def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
+        self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
+        self.encoded = self.task.encode(self.tokenizers, self.corpus.train)
+        self.lines = fitting(self.encoded, self.task.recipe.data.max_length, "train")
+        self.validation = self.task.held_out(self.tokenizers, self.corpus.val)
+
+    def _tokenizers(self, folder: Path, parent: ModelDirectory | None) -> tuple[Tokenizers, str]:
+        recipe = self.task.recipe
+        if checkpoint.saved_in(folder / "checkpoints"):
+            # The run's own, even if this version of the library would train others.
+            return tokenizers.load(folder), "the cache"
+        if parent is not None:
+            pair = tokenizers_for(recipe, parent)
+            tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
+            return pair, str(parent.path)
+        languages = (recipe.data.source, recipe.data.target)
+        pairs = self.corpus.train.pairs
+        pair, cached = tokenizers.cached(recipe.tokenizer, *languages, pairs, folder)
+        return pair, "the cache" if cached else ""
+
+    @cached_property
+    def texts(self) -> Texts:
+        return self.task.texts(self.corpus.train)
+
+    @cached_property
+    def validation_texts(self) -> Texts:
+        return self.task.texts(self.corpus.val)
+
+    @cached_property
+    def _fixed(self) -> TextExamples:
+        return TextExamples([self.encoded[line] for line in self.lines], self.task.shifted)
+
+    def train(self, epoch: int) -> TextExamples:
+        if not self.task.varies:
+            return self._fixed
+        pairs = [self.task.example(self, epoch, line) for line in self.lines]
+        return TextExamples(pairs, self.task.shifted)
+
+    def summary(self) -> str:
+        config = self.task.recipe.data
+        joined = f", each {config.join} joined," if config.join > 1 else ""
+        too_long = len(self.encoded) - len(self.lines)
+        origin = f" (from {escape(self.vocabulary_from)})" if self.vocabulary_from else ""
+        return (
+            f"{len(self.lines):,} training pairs{joined} ({too_long:,} over {config.max_length} "
+            f"tokens and {self.corpus.train.dropped:,} empty ones left out) · "
+            f"{len(self.corpus.val.pairs):,} for validation · vocabulary "
+            f"{len(self.tokenizers.source):,} → {len(self.tokenizers.target):,}{origin}"
         )
-        for source, target in texts_of(recipe, parallel)
-    ]
-
-
-def _reader(recipe: Recipe, pair: Tokenizers) -> Tokenizer:
-    return pair.source if recipe.task == "translate" else pair.target
-
-
-def collate_of(recipe: Recipe) -> Collate:
-    """How the pairs of a task become a batch."""
-    if recipe.task == "images":
-        return collate_shown
-    return collate_answers if recipe.task in ("masked", "classify") else collate
 
 
 def fitting(encoded: Sequence[IdPair], limit: int, name: str) -> list[int]:
-    """The lines of a corpus whose sides both have at most `limit` tokens."""
+    """The lines of a corpus with at most `limit` tokens on either side."""
     lines = [line for line, sides in enumerate(encoded) if max(map(len, sides)) <= limit]
     if not lines:
         raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
     return lines
 
 
-def examples(
-    recipe: Recipe, train: Parallel, pair: Tokenizers, encoded: list[IdPair], fits: list[int]
-) -> Callable[[int], Sequence[IdPair]]:
-    """The training pairs of an epoch: some sentences cut anew, other words hidden, or always the same."""
-    share, seed, limit = recipe.tokenizer.sampling, recipe.train.seed, recipe.data.max_length
-    read, texts = _reader(recipe, pair), texts_of(recipe, train) if share else []
-
-    def drawn(epoch: int, line: int) -> IdPair:
-        chance = random.Random(f"cuts/{seed}/{epoch}/{line}")
-
-        def cut(tokenizer: Tokenizer, text: str, ids: Ids) -> Ids:
-            return tokenizer.sample(text, chance) if chance.random() < share and text else ids
-
-        (source, target), (source_ids, target_ids) = texts[line], encoded[line]
-        source_ids = cut(read, source, source_ids)
-        sampled = (
-            source_ids,
-            target_ids if recipe.task == "classify" else cut(pair.target, target, target_ids),
-        )
-        return sampled if max(map(len, sampled)) <= limit else encoded[line]
-
-    def hidden(epoch: int, line: int) -> IdPair:
-        ids, _ = drawn(epoch, line) if share else encoded[line]
-        return hide(ids, random.Random(f"hidden/{seed}/{epoch}/{line}"), len(pair.target))
-
-    if recipe.task == "masked":
-        return lambda epoch: [hidden(epoch, line) for line in fits]
-    if not share:
-        fixed = [encoded[line] for line in fits]
-        return lambda epoch: fixed
-    return lambda epoch: [drawn(epoch, line) for line in fits]
-
-
-def hide(ids: Ids, chance: random.Random, size: int) -> IdPair:
-    """15 % of a sentence, a word at least, hidden: what is read, and what is to be said, which is nothing elsewhere.
-
-    Of the hidden words 80 % are read as <mask> and 10 % as any other word. The rest stay as they are: the model cannot
-    tell which words are to be trusted, and learns a state for all.
-    """
-    read, answers = list(ids), [PAD] * (len(ids) + 1)  # of </s> nothing is asked
-    for place in chance.sample(range(len(ids)), min(len(ids), max(1, round(HIDDEN * len(ids))))):
-        answers[place] = ids[place]
-        kind = chance.random()
-        if kind < MASKED:
-            read[place] = MASK
-        elif kind < MASKED + REPLACED:
-            read[place] = chance.randrange(UNKNOWN, size)
-    return read, answers
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a model makes of pairs: sums over all target tokens, and its likeliest id at each."""
-
-    loss: float
-    log_probability: float
-    tokens: int
-    right: int
-    guesses: list[Ids]
-
-    @property
-    def perplexity(self) -> float:
-        return (
-            math.exp(min(-self.log_probability / self.tokens, 700))
-            if math.isfinite(self.loss)
-            else math.inf
-        )
-
-
-@torch.inference_mode()
-def look(recipe: Recipe, model: nn.Module, pairs: Sequence[IdPair], device: torch.device) -> Look:
-    """Loss and likelihood of the answers, each sentence in a batch of its like."""
-    loss = log_p = 0.0
-    tokens = right = 0
-    guesses: list[Ids] = [[] for _ in pairs]
-    for lines in by_tokens(pairs, VALIDATION_TOKENS, seed=0, epoch=0):
-        batch = collate_of(recipe)(pairs, lines).to(device)
-        trace = watch(model)
-        logits, target = model(batch, trace), batch.target_out
-        loss += float(
-            smoothed_loss(logits, target, recipe.train.label_smoothing, recipe.train.smoothing)
-        )
-        loss += float(
-            batch.target_tokens * cost(model, trace)
-        )  # or a model that keeps all would be chosen
-        log_p -= float(smoothed_loss(logits, target, 0.0))
-        likeliest: Tensor = logits.argmax(-1)  # (B, T)
-        tokens += batch.target_tokens
-        right += int(((likeliest == target) & (target != PAD)).sum())
-        for line, row in zip(lines, likeliest.tolist(), strict=True):
-            guesses[line] = row
-    return Look(loss, log_p, tokens, right, guesses)
-
-
-def _fixed(recipe: Recipe, pair: Tokenizers, parallel: Parallel) -> tuple[list[int], list[IdPair]]:
-    """The lines of a set that is not trained on, and their pairs, of which the same words are always hidden."""
-    encoded = encode(recipe, pair, parallel)
-    lines = fitting(encoded, recipe.data.max_length, parallel.name)
-    if recipe.task != "masked":
-        return lines, [encoded[line] for line in lines]
-    size = len(pair.target)
-    return lines, [
-        hide(encoded[line][0], random.Random(f"hidden/{parallel.name}/{line}"), size)
-        for line in lines
-    ]
-
-
-def validator(
-    recipe: Recipe, parallel: Parallel, pair: Tokenizers, device: torch.device
-) -> Callable[[nn.Module], Validation]:
-    """How a model of one side is looked at: loss and perplexity on all of val, and a few examples."""
-    lines, pairs = _fixed(recipe, pair, parallel)
-    texts = texts_of(recipe, parallel)
-    shown = [texts[line] for line in lines[:SHOWN]]
-
-    def validate(model: nn.Module) -> Validation:
-        found = look(recipe, model, pairs, device)
-        loss, samples = found.loss / found.tokens, list[tuple[str, str, str]]()
-        if math.isfinite(loss):
-            samples = [
-                _sample(recipe, pair, model, *each)
-                for each in zip(shown, pairs, found.guesses, strict=False)
-            ]
-        accuracy = found.right / found.tokens if recipe.task == "classify" else None
-        return Validation(loss, found.perplexity, None, samples, accuracy)
-
-    return validate
-
-
-def _sample(
-    recipe: Recipe,
-    pair: Tokenizers,
-    model: nn.Module,
-    text: tuple[str, str],
-    ids: IdPair,
-    guess: Ids,
-) -> tuple[str, str, str]:
-    """For a reader: what was given, what would be right, what the model says."""
-    if recipe.task == "classify":
-        return *text, labels.vocabulary(recipe.data).words(guess)[0]
-    tokenizer = pair.target
-    if recipe.task == "masked":
-        read, answers = ids
-        given = " ".join("<mask>" if id == MASK else tokenizer.piece(id) for id in read)
-        said = [
-            id if answer == PAD else said
-            for id, answer, said in zip(read, answers, guess, strict=False)
-        ]
-        return given, text[0], tokenizer.decode(said)
-    assert isinstance(model, CausalModel)
-    begun = ids[1][: len(ids[1]) // 2]
-    (written,) = generate(model, begun, Sampling(temperature=0), 1, 2 * len(ids[1]) + 1)
-    return tokenizer.decode(begun), text[1], tokenizer.decode([*begun, *written.ids])
-
-
-Confusion = dict[str, dict[str, int]]  # right label → said label → how often
-CORNER, LONGEST_TOP = "right ↓ said →", 4
-COUNTED = {
-    "language": "tokens with </s>",
-    "masked": "hidden words",
-    "classify": "labels",
-    "images": "pictures",
-}
-
-
-@dataclass(frozen=True)
-class Examination:
-    """A test set, looked at by a model of one side, or of pictures."""
-
-    task: str
-    perplexity: float  # per token: with </s>; of hidden words; of labels
-    log_probability: float
-    tokens: int
-    accuracy: float  # share of the tokens of which the likeliest is the right one
-    sentences: int  # or pictures
-    left_out: int  # longer than data.max_length
-    confusion: Confusion
-
-    @classmethod
-    def of(
-        cls, task: str, found: Look, sentences: int, left_out: int, confusion: Confusion
-    ) -> "Examination":
-        accuracy, sums = (
-            found.right / found.tokens,
-            (found.perplexity, found.log_probability, found.tokens),
-        )
-        return cls(task, *sums, accuracy, sentences, left_out, confusion)
-
-    def values(self) -> dict[str, Any]:
-        """What a score card holds of a test set."""
-        kept = vars(self).copy()
-        del kept["task"]
-        if self.task not in ("classify", "images"):
-            del kept["confusion"]
-        return kept
-
-    def lines(self) -> list[str]:
-        """For a reader."""
-        right = f"{self.accuracy:.1%} of {self.tokens:,} {COUNTED[self.task]} guessed right"
-        return [f"perplexity {self.perplexity:.3f} · {right}", *table(self.confusion)]
-
-
-def confusion_of(names: Vocab, pairs: Sequence[IdPair], guesses: Sequence[Ids]) -> Confusion:
-    """How often each label was said of what has each label; what never happened is left out."""
-    counts = Counter(
-        (answer[0], guess[0]) for (_, answer), guess in zip(pairs, guesses, strict=True)
-    )
-    found: Confusion = {}
-    for right, said in sorted(counts):
-        found.setdefault(names.words([right])[0], {})[names.words([said])[0]] = counts[right, said]
-    return found
-
-
-def table(confusion: Confusion) -> list[str]:
-    """A row for each right label, a column for each said one; long names are on top by the number of their row."""
-    names = list(dict.fromkeys([*confusion, *(name for row in confusion.values() for name in row)]))
-    if not names:
-        return []
-    tops, sides = names, names
-    if max(map(len, names)) > LONGEST_TOP:
-        tops = [str(number) for number in range(1, len(names) + 1)]
-        sides = [f"{number} {name}" for number, name in zip(tops, names, strict=True)]
-    rows = [[str(confusion.get(name, {}).get(said) or "·") for said in names] for name in names]
-    wide = max(len(cell) for row in (tops, *rows) for cell in row) + 2
-    high = max(map(len, (CORNER, *sides)))
-    cells = zip((CORNER, *sides), (tops, *rows), strict=True)
-    return [f"{side:<{high}}" + "".join(f"{cell:>{wide}}" for cell in row) for side, row in cells]
-
-
-def examine(
-    recipe: Recipe, model: nn.Module, pair: Tokenizers, parallel: Parallel, device: torch.device
-) -> Examination:
-    """Look at a test set."""
-    lines, pairs = _fixed(recipe, pair, parallel)
-    model.eval()
-    found = look(recipe, model, pairs, device)
-    known = recipe.task == "classify"
-    confusion = confusion_of(labels.vocabulary(recipe.data), pairs, found.guesses) if known else {}
-    return Examination.of(
-        recipe.task, found, len(lines), len(parallel.pairs) - len(lines), confusion
-    )
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device

@@ -10,12 +10,11 @@ from typing import Any
 
 import safetensors.torch
 from safetensors import SafetensorError
-from torch import Tensor, nn, optim
+from torch import nn, optim
 
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256, sync
-
-Tensors = dict[str, Tensor]
+from seq2see.models.weights import Tensors
 
 
 @dataclass(frozen=True)
@@ -84,25 +83,6 @@ def _sum(state: dict[str, Any]) -> str:
 def saved_in(folder: Path) -> list[Path]:
     """The checkpoints under a run's `checkpoints/`, oldest first."""
     return sorted(path for path in folder.glob("update-*") if path.is_dir())
-
-
-def weights(model: nn.Module) -> Tensors:
-    """The learned tensors by name; a tied one appears once."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def copy_into(model: nn.Module, tensors: Tensors, origin: Path | str) -> None:
-    """Fill the model's weights, refusing any missing, unknown or differently shaped one by name."""
-    own = weights(model)
-    for name in sorted(own.keys() ^ tensors.keys()):
-        raise InputError(
-            f"{origin}: {'no' if name in own else 'unknown'} weight {name!r} for this recipe's model"
-        )
-    for name, tensor in tensors.items():
-        if tensor.shape != own[name].shape:
-            shapes = f"{tuple(tensor.shape)}, and the recipe's model wants {tuple(own[name].shape)}"
-            raise InputError(f"{origin}: weight {name!r} has shape {shapes}")
-        own[name].copy_(tensor)
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> Tensors:

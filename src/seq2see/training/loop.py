@@ -3,35 +3,35 @@
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from seq2see.batches import Collate, IdPair, collate, plan
+from seq2see.batches import Examples, epoch_batches
 from seq2see.errors import InputError, WorkError
+from seq2see.models.weights import Tensors, copy_into, weights
 from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
 from seq2see.training.interrupt import Stop
 from seq2see.training.optimizer import optimizer
-from seq2see.training.report import Reporter
+from seq2see.training.report import Reporter, Validation
 from seq2see.training.schedule import learning_rate
-from seq2see.training.update import Gradients
+from seq2see.training.update import BatchLoss, Gradients
 
 REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
 
 @dataclass(frozen=True)
-class Validation:
-    """What a look at the validation set found."""
+class Objective:
+    """What a run optimises: the examples of an epoch, their loss, and a validation."""
 
-    loss: float  # the training criterion, per token
-    perplexity: float  # e^(−log p per token), without smoothing
-    bleu: float | None  # of translations; none where nothing is translated
-    samples: list[tuple[str, str, str]]  # source, reference, output
-    accuracy: float | None = None  # share of labels told right, where there are labels
+    examples: Callable[[int], Examples]
+    loss: BatchLoss
+    validate: Callable[[nn.Module], Validation]
+    pass_tokens: float = math.inf  # most tokens of a forward pass on a CPU
 
 
 @dataclass
@@ -46,18 +46,13 @@ class Position:
     samples: int = 0
     tokens: int = 0  # of the target side
     seconds: float = 0.0  # training, validation and checkpoints
-    validations: dict[str, float] = field(
-        default_factory=dict
-    )  # checkpoint → its score, higher is better
+    validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
     since_best: int = 0
     tenths: int = 0  # tenths of the budget after which a checkpoint was written
 
 
 class Training:
-    """One run of the loop: `run()` returns the chosen weights.
-
-    `examples(epoch)` gives the pairs of an epoch, `validate(model)` looks at the validation set.
-    """
+    """One run of the loop; `run()` returns the chosen weights."""
 
     def __init__(
         self,
@@ -65,29 +60,31 @@ class Training:
         config: TrainConfig,
         width: int,
         folder: Path,
-        examples: Callable[[int], Sequence[IdPair]],
-        validate: Callable[[nn.Module], Validation],
+        objective: Objective,
         reporter: Reporter,
         workers: int = 1,
-        collate: Collate = collate,
     ) -> None:
-        self.model, self.config, self.width, self.folder = model, config, width, folder
-        self.examples, self.validate, self.reporter = examples, validate, reporter
+        self.model = model
+        self.config = config
+        self.width = width
+        self.folder = folder
+        self.objective = objective
+        self.reporter = reporter
         self.device = next(model.parameters()).device
         self.optimizer = optimizer(model, config.optimizer)
-        self.gradients = Gradients(model, config, workers, collate)
+        self.gradients = Gradients(model, objective.loss, workers, objective.pass_tokens)
         self.position = Position()
-        self.ema = (
-            {name: w.clone() for name, w in checkpoint.weights(model).items()} if config.ema else {}
-        )
+        self.ema: Tensors = {}
+        if config.ema:
+            self.ema = {name: weight.clone() for name, weight in weights(model).items()}
         self.elapsed_before = 0.0
         self.started = time.perf_counter()
 
     def resume(self, folder: Path) -> None:
-        """Take everything up where the checkpoint left it."""
+        """Restore the state that a checkpoint saved."""
         saved = checkpoint.load(folder)
         try:
-            checkpoint.copy_into(self.model, saved.groups["weights"], folder)
+            copy_into(self.model, saved.groups["weights"], folder)
             checkpoint.copy_into_optimizer(self.model, self.optimizer, saved.groups["optimizer"])
             ema = saved.groups["ema"] if self.config.ema else {}
             self.position = Position(**saved.state)
@@ -103,13 +100,13 @@ class Training:
             name: s for name, s in self.position.validations.items() if name in there
         }
 
-    def run(self) -> checkpoint.Tensors:
+    def run(self) -> Tensors:
         self.started = time.perf_counter()
         self.model.train()
         with Stop(self.reporter.say) as stop:
             while not self._finished():
-                for pairs, batches in self._updates_of_epoch():
-                    self._update(pairs, batches)
+                for examples, batches in self._updates_of_epoch():
+                    self._update(examples, batches)
                     if self._checkpoint_due():
                         self._checkpoint()
                     if stop.asked:
@@ -123,20 +120,20 @@ class Training:
             self._checkpoint()
         return self._choose()
 
-    def _updates_of_epoch(self) -> Iterator[tuple[Sequence[IdPair], list[list[int]]]]:
-        """The rest of this epoch in groups of `accumulate` batches: its pairs, and the lines of each batch."""
-        config, at = self.config, self.position
-        pairs = self.examples(at.epoch)
-        batches = plan(pairs, config, at.epoch)
+    def _updates_of_epoch(self) -> Iterator[tuple[Examples, list[list[int]]]]:
+        """Yield the rest of this epoch's examples in groups of `accumulate` batches of lines."""
+        at = self.position
+        examples = self.objective.examples(at.epoch)
+        batches = epoch_batches(examples.lengths, self.config, at.epoch)
         at.epoch_batches = len(batches)
-        for start in range(at.batch, len(batches), config.accumulate):
-            yield pairs, batches[start : start + config.accumulate]
+        for start in range(at.batch, len(batches), self.config.accumulate):
+            yield examples, batches[start : start + self.config.accumulate]
 
-    def _update(self, pairs: Sequence[IdPair], batches: list[list[int]]) -> None:
-        """One optimizer step on the gradient of the mean loss per target token over all batches together."""
+    def _update(self, examples: Examples, batches: list[list[int]]) -> None:
+        """Take one optimizer step on the gradient of the mean loss per target."""
         at = self.position
         total, tokens = self.gradients.fill(
-            pairs, batches, f"dropout/{self.config.seed}/{at.update}"
+            examples, batches, f"dropout/{self.config.seed}/{at.update}"
         )
         rate = learning_rate(self.config, self.width, at.update + 1, self._progress())
         norm = nn.utils.clip_grad_norm_(
@@ -172,7 +169,7 @@ class Training:
     def _average_exponentially(self) -> None:
         # Early on a long memory would hold mostly the initial weights, so it grows with the updates.
         decay = min(self.config.ema, (1 + self.position.update) / (10 + self.position.update))
-        own = checkpoint.weights(self.model)
+        own = weights(self.model)
         for name, average in self.ema.items():
             average.lerp_(own[name], 1 - decay)
 
@@ -194,26 +191,26 @@ class Training:
     def _checkpoint(self) -> None:
         """Validate, then save; the score decides later which weights are kept."""
         at = self.position
-        found = self._validated()
-        if not math.isfinite(found.loss):
-            raise WorkError(
-                f"update {at.update}: the validation loss is {found.loss:g}; {self._last_good()}; {REMEDY}"
-            )
-        score = self._score(found)
-        better = not at.validations or score > max(at.validations.values())
-        at.since_best = 0 if better else at.since_best + 1
+        result = self._validate_shipped()
+        if not math.isfinite(result.loss):
+            problem = f"update {at.update}: the validation loss is {result.loss:g}"
+            raise WorkError(f"{problem}; {self._last_good()}; {REMEDY}")
+        score = self._score(result)
+        best = not at.validations or score > max(at.validations.values())
+        at.since_best = 0 if best else at.since_best + 1
         at.validations[self._name()] = score
         at.tenths = int(self._progress() * 10)
         self._save()
         self._prune()
+        seconds = self._seconds()
         self.reporter.validation(
-            update=at.update, epoch=at.epoch, best=better, seconds=self._seconds(), **vars(found)
+            result, update=at.update, epoch=at.epoch, best=best, seconds=seconds
         )
 
     def _save(self) -> None:
         self.position.seconds = self._seconds()
         groups = {
-            "weights": checkpoint.weights(self.model),
+            "weights": weights(self.model),
             "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
         }
         if self.ema:
@@ -222,23 +219,23 @@ class Training:
             self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(self.position))
         )
 
-    def _validated(self) -> Validation:
+    def _validate_shipped(self) -> Validation:
         """Validate the weights that would be shipped: the moving average where there is one."""
         if not self.ema:
-            return self._looked_at()
-        own = {name: w.clone() for name, w in checkpoint.weights(self.model).items()}
-        checkpoint.copy_into(self.model, self.ema, "ema")
-        found = self._looked_at()
-        checkpoint.copy_into(self.model, own, "own")
-        return found
+            return self._validate()
+        own = {name: weight.clone() for name, weight in weights(self.model).items()}
+        copy_into(self.model, self.ema, "ema")
+        result = self._validate()
+        copy_into(self.model, own, "own")
+        return result
 
-    def _looked_at(self) -> Validation:
+    def _validate(self) -> Validation:
         self.model.eval()
-        found = self.validate(self.model)
+        result = self.objective.validate(self.model)
         self.model.train()
-        return found
+        return result
 
-    def _choose(self) -> checkpoint.Tensors:
+    def _choose(self) -> Tensors:
         """The best checkpoint, or the average of several if that validates better."""
         group = "ema" if self.ema else "weights"
         scores = self.position.validations
@@ -247,9 +244,8 @@ class Training:
         kept, kind = scores[best], best
         if self.config.average > 1 and len(scores) > 1:
             mean = checkpoint.average([self.folder / name for name in self._to_average()], group)
-            checkpoint.copy_into(self.model, mean, "average")
-            found = self._looked_at()
-            score = self._score(found)
+            copy_into(self.model, mean, "average")
+            score = self._score(self._validate())
             if score > kept:
                 chosen, kept, kind = mean, score, f"the average of {', '.join(self._to_average())}"
         at = self.position
@@ -264,10 +260,11 @@ class Training:
         )
         return chosen
 
-    def _score(self, found: Validation) -> float:
-        return (
-            found.bleu if self.config.choose == "bleu" and found.bleu is not None else -found.loss
-        )
+    def _score(self, result: Validation) -> float:
+        """The figure that chooses weights; higher is better."""
+        if self.config.choose == "loss":
+            return -result.loss
+        return result.figures[self.config.choose]
 
     def _to_average(self) -> list[str]:
         scores = self.position.validations

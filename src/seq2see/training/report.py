@@ -1,9 +1,10 @@
-"""What a run shows while it goes on: a progress bar, `log.jsonl`, TensorBoard where it is installed."""
+"""Progress of a run: a bar, `log.jsonl`, and TensorBoard where it is installed."""
 
 import importlib.util
 import json
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,21 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 SAMPLES_SHOWN = 3
-SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal to draw a bar on
+SECONDS_BETWEEN_LINES = 10.0  # where no terminal shows the bar
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Results on the validation set."""
+
+    loss: float  # the training criterion, per target; lower is better
+    figures: dict[str, float]  # the task's own; of those that may choose weights, higher is better
+    summary: str  # the figures in words
+    samples: list[tuple[str, str, str]]  # source, reference, output
 
 
 class Reporter:
-    """Shows and logs; knows nothing of models."""
+    """Shows and logs the progress of a run."""
 
     def __init__(self, folder: Path, console: Console, unit: str = "target tokens") -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,11 +65,11 @@ class Reporter:
             self.board.close()
 
     def say(self, text: str) -> None:
-        """One line for the reader, above the bar."""
+        """Print one line above the bar."""
         self.console.print(text, highlight=False)
 
     def write(self, event: str, **values: Any) -> None:
-        """One line of log.jsonl, and its numbers to TensorBoard."""
+        """Append one line to log.jsonl, and its numbers to TensorBoard."""
         self.log.write(json.dumps({"event": event, **values}, ensure_ascii=False) + "\n")
         self.log.flush()
         update = values.get("update", values.get("updates"))
@@ -81,7 +92,8 @@ class Reporter:
     ) -> None:
         now = time.monotonic()
         self.window = [*self.window, (seconds, tokens)][-20:]
-        (_first_seconds, first_tokens), span = self.window[0], seconds - self.window[0][0]
+        first_seconds, first_tokens = self.window[0]
+        span = seconds - first_seconds
         speed = (tokens - first_tokens) / span if span else 0.0
         left = seconds / progress * (1 - progress) if progress else 0.0
         text = (
@@ -132,41 +144,28 @@ class Reporter:
         )
 
     def validation(
-        self,
-        *,
-        update: int,
-        epoch: int,
-        loss: float,
-        perplexity: float,
-        bleu: float | None,
-        accuracy: float | None,
-        best: bool,
-        seconds: float,
-        samples: list[tuple[str, str, str]],
+        self, result: Validation, *, update: int, epoch: int, best: bool, seconds: float
     ) -> None:
         self.write(
             "validation",
             update=update,
             epoch=epoch,
-            loss=loss,
-            perplexity=perplexity,
-            bleu=bleu,
-            accuracy=accuracy,
+            loss=result.loss,
+            **result.figures,
             best=best,
             seconds=seconds,
-            samples=samples,
+            samples=result.samples,
         )
-        more = "" if bleu is None else f" · BLEU {bleu:.1f} (greedy)"
-        more += "" if accuracy is None else f" · {accuracy:.2%} right"
+        summary = " · ".join(filter(None, [f"loss {result.loss:.3f}", result.summary]))
         self.say(
-            f"[bold]validation[/bold] at update {update:,} · {_clock(seconds)} · loss {loss:.3f} · "
-            f"perplexity {perplexity:.2f}{more}{' · best so far' if best else ''}"
+            f"[bold]validation[/bold] at update {update:,} · {_clock(seconds)} · {summary}"
+            f"{' · best so far' if best else ''}"
         )
-        for source, reference, output in samples[:SAMPLES_SHOWN]:
+        for source, reference, output in result.samples[:SAMPLES_SHOWN]:
             self.say(f"  source     {escape(source)}")
             self.say(f"  reference  {escape(reference)}")
             self.say(f"  [cyan]output     {escape(output)}[/cyan]\n")
-        self.window.clear()  # the speed is that of training, not of looking
+        self.window.clear()  # the speed shown is that of training alone
 
     def chosen(
         self,

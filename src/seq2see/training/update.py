@@ -1,155 +1,144 @@
-"""The gradient of one update, computed by several workers at once: they meet once an update, not at every product."""
+"""The gradient of one update, computed by several workers that meet once an update.
+
+One thread per worker is faster than threads that meet at every matrix product.
+"""
 
 import copy
 import hashlib
 import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from seq2see.batches import Batch, Collate, IdPair, collate
+from seq2see.batches import AnyBatch, Examples, Lengths
 from seq2see.layers.dropout import seeded
-from seq2see.layers.reduction.encoder import cost, watch
-from seq2see.models.transformer import Transformer
-from seq2see.recipe.schema import TrainConfig
-from seq2see.training.loss import smoothed_loss, smoothed_loss_of
-from seq2see.training.packed import answers
 from seq2see.training.workers import share_out
 
-TOKENS_OF_A_WORKER = (
-    256  # on the longer side of a batch; with fewer, products get too small to be fast
-)
-# Of a Transformer on a CPU: longer passes are hardly faster, and all that one computes is in memory at once.
-TOKENS_OF_A_PASS = 384  # with padding, and for narrow models more:
-NUMBERS_OF_A_PASS = 160_000  # tokens times the width
+WORKER_TOKENS = 256  # on the longer side of a batch; products of fewer are too small to be fast
+
+BatchLoss = Callable[[nn.Module, Any], Tensor]  # summed over the targets of a batch
 
 
 class Update(NamedTuple):
-    """What the batches of one update held: their summed loss and real target tokens."""
+    """Summed loss and number of targets of one update."""
 
     loss: float
-    tokens: int
+    targets: int
 
 
 class Gradients:
-    """Fills the gradients of a model's weights; the same for the same key and number of workers, bit for bit."""
+    """Fills the gradients of a model's weights: bit for bit the same for a key and workers."""
 
     def __init__(
-        self, model: nn.Module, config: TrainConfig, workers: int, collate: Collate = collate
+        self, model: nn.Module, loss: BatchLoss, workers: int, pass_tokens: float = math.inf
     ) -> None:
-        self.config, self.workers, self.collate = config, workers, collate
+        self.loss = loss
+        self.workers = workers
+        self.pass_tokens = pass_tokens
         self.weights = [weight for weight in model.parameters() if weight.requires_grad]
         self.device = self.weights[0].device
         self.replicas = [_replica(model) for _ in range(workers)]
-        self.longest = math.inf
-        if isinstance(model, Transformer) and self.device.type == "cpu":
-            self.longest = max(TOKENS_OF_A_PASS, NUMBERS_OF_A_PASS / model.width)
 
-    def fill(self, pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], key: str) -> Update:
-        """The gradient of the mean loss per target token over all batches together; `key` decides the dropout."""
-        passes = _shares(pairs, batches, self.longest, self.workers)
-        shares = [[self.collate(pairs, lines) for lines in share] for share in passes]
-        tokens = sum(batch.target_tokens for share in shares for batch in share)  # </s> counts
+    def fill(self, examples: Examples, batches: Sequence[Sequence[int]], key: str) -> Update:
+        """Compute the gradient of the mean loss per target over all batches together.
+
+        The key seeds the dropout masks.
+        """
+        longest = self.pass_tokens if self.device.type == "cpu" else math.inf
+        passes = _passes_of_workers(examples.lengths, batches, longest, self.workers)
+        shares = [[examples.batch(lines) for lines in share] for share in passes]
+        targets = sum(batch.target_tokens for share in shares for batch in share)
 
         def work(worker: int) -> float:
-            return self._share(self.replicas[worker], shares[worker], tokens, f"{key}/{worker}")
+            share = shares[worker]
+            return self._accumulate(self.replicas[worker], share, targets, f"{key}/{worker}")
 
         loss = sum(share_out(work, range(self.workers), self.workers))
-        gradients = [
-            _taken(replica) for replica, share in zip(self.replicas, shares, strict=True) if share
-        ]
+        pairs = zip(self.replicas, shares, strict=True)
+        gradients = [_take_gradients(replica) for replica, share in pairs if share]
         for others in gradients[1:]:
             torch._foreach_add_(gradients[0], others)
         for weight, gradient in zip(self.weights, gradients[0], strict=True):
             weight.grad = gradient
-        return Update(loss, tokens)
+        return Update(loss, targets)
 
-    def _share(self, model: nn.Module, batches: Sequence[Batch], tokens: int, key: str) -> float:
+    def _accumulate(
+        self, model: nn.Module, batches: Sequence[AnyBatch], targets: int, key: str
+    ) -> float:
         seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
         if self.device.type != "cpu":
             torch.manual_seed(seed)
-        model.zero_grad(set_to_none=True)  # of an update that failed
+        model.zero_grad(set_to_none=True)  # left by an update that failed
         total = 0.0
         with seeded(seed):
             for batch in batches:
-                loss = loss_of(model, batch.to(self.device), self.config)
-                (loss / tokens).backward()  # type: ignore[no-untyped-call]
+                loss = self.loss(model, batch.to(self.device))
+                (loss / targets).backward()  # type: ignore[no-untyped-call]
                 total += loss.item()
         return total
 
 
-def loss_of(model: nn.Module, batch: Batch, config: TrainConfig) -> Tensor:
-    """The loss summed over the target tokens and, where pruning is learned, what each pays for the tokens kept."""
-    trace = watch(model)
-    found, how = answers(model, batch, trace), (config.label_smoothing, config.smoothing)
-    if found.output is None:
-        loss = smoothed_loss(found.states, found.targets, *how)
-    else:
-        loss = smoothed_loss_of(found.states, found.output, found.targets, *how)
-    return loss + len(found.targets) * cost(model, trace)
-
-
 def workers_for(
-    pairs: Sequence[IdPair], plan: Sequence[Sequence[int]], accumulate: int, device: torch.device
+    lengths: Lengths, batches: Sequence[Sequence[int]], accumulate: int, device: torch.device
 ) -> int:
-    """As many as there are threads, if each gets a batch of an update or enough of one; on a GPU one."""
-    tokens = sum(max(map(len, pair)) + 1 for pair in pairs) / len(plan)
-    enough = max(accumulate, int(tokens / TOKENS_OF_A_WORKER))
-    return max(1, min(torch.get_num_threads(), enough)) if device.type == "cpu" else 1
+    """One worker per thread, if each gets enough of an update; one on a GPU."""
+    if device.type != "cpu":
+        return 1
+    tokens = int(lengths.max(axis=1).sum()) / len(batches)
+    enough = max(accumulate, int(tokens / WORKER_TOKENS))
+    return max(1, min(torch.get_num_threads(), enough))
 
 
-def _shares(
-    pairs: Sequence[IdPair], batches: Sequence[Sequence[int]], longest: float, workers: int
+def _passes_of_workers(
+    lengths: Lengths, batches: Sequence[Sequence[int]], longest: float, workers: int
 ) -> list[list[Sequence[int]]]:
-    """The passes of each worker, which has every so-manyth sentence by length: as much work for one as for another.
+    """Deal the lines of an update to the workers, round-robin by length, and cut them into passes.
 
-    The gradient is a sum over sentences, so a pass need not be a batch. Each has sentences of like length, and with
-    padding about as many tokens as the next: not many more than `longest`, or than the largest batch has.
+    The gradient is a sum over examples, so a pass need not be a batch. A pass has examples of
+    similar length and, padding included, not many more tokens than `longest` or the largest batch.
     """
-
-    def length(line: int) -> int:
-        return max(map(len, pairs[line])) + 1
-
-    longest = min(longest, max(len(batch) * max(map(length, batch)) for batch in batches))
-    lines = sorted((line for batch in batches for line in batch), key=length, reverse=True)
+    length = lengths.max(axis=1).tolist()
+    largest = max(len(batch) * max(length[line] for line in batch) for batch in batches)
+    lines = [line for batch in batches for line in batch]
+    lines.sort(key=lambda line: length[line], reverse=True)
     return [
-        _passes([(line, length(line)) for line in lines[worker::workers]], longest)
+        _passes([(line, length[line]) for line in lines[worker::workers]], min(longest, largest))
         for worker in range(workers)
     ]
 
 
 def _passes(lines: Sequence[tuple[int, int]], longest: float) -> list[Sequence[int]]:
-    """Lines and their lengths, falling, in as few parts as can be, and these as even as can be."""
+    """Cut lines with their falling lengths into few passes of about equally many tokens."""
     before = [0, *itertools.accumulate(length for _, length in lines)]
     parts = math.ceil(before[-1] / longest)
     passes: list[list[int]] = [[] for _ in range(parts)]
     for (line, _), tokens in zip(lines, before, strict=False):
         passes[tokens * parts // before[-1]].append(line)
-    return list(filter(None, passes))
+    return [lines_of_pass for lines_of_pass in passes if lines_of_pass]
 
 
 def _replica(model: nn.Module) -> nn.Module:
-    """The same weights, not copied, with gradients of their own: so each worker adds up its own in place."""
+    """Copy a model with shared weights and gradients of its own."""
     shared = {
         id(weight): nn.Parameter(weight.detach(), weight.requires_grad)
         for weight in model.parameters()
     }
     replica = copy.deepcopy(model, shared).train()
-    for part in replica.modules():
-        if isinstance(part, nn.Embedding) and part.weight.device.type == "cpu":
-            part.sparse = True  # a batch knows few of its rows; zeros for all the others are not written each time
+    for module in replica.modules():
+        if isinstance(module, nn.Embedding) and module.weight.device.type == "cpu":
+            module.sparse = True  # a batch uses few rows; zeros for all others are not written
     return replica
 
 
-def _taken(replica: nn.Module) -> list[Tensor]:
-    """The gradients of a replica, which has none then."""
+def _take_gradients(replica: nn.Module) -> list[Tensor]:
+    """Return the gradients of a replica and clear them."""
     weights = [weight for weight in replica.parameters() if weight.requires_grad]
-    found = [
+    gradients = [
         torch.zeros_like(weight) if weight.grad is None else weight.grad.to_dense()
         for weight in weights
     ]
     replica.zero_grad(set_to_none=True)
-    return found
+    return gradients

@@ -1,0 +1,109 @@
+"""Task `classify`: a sentence → its label."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from seq2see.batches import IdPair, Ids, TextExamples, by_tokens
+from seq2see.models.build import reduced
+from seq2see.models.init import Rows
+from seq2see.models.language import Classifier
+from seq2see.scoring.confusion import Confusion, confusion_of
+from seq2see.tasks.one_sided import Labelled, LanguageModel, OneSidedTask, Sample
+from seq2see.tasks.predict import Predictions
+from seq2see.tasks.text import Texts
+from seq2see.tasks.translate import merged
+from seq2see.tasks.translator import SCORED_TOKENS
+from seq2see.text import labels
+from seq2see.text.corpora import Parallel
+from seq2see.text.tokenizers import Tokenizers
+from seq2see.text.vocab import PAD, SPECIALS
+
+
+class TextClassifier(LanguageModel):
+    """A model that predicts labels."""
+
+    @torch.inference_mode()
+    def classify(self, texts: Sequence[str]) -> list[Labelled]:
+        vocabulary = labels.vocabulary(self.recipe.data)
+        names = vocabulary.words(range(len(SPECIALS), len(vocabulary)))
+        examples = TextExamples([(self.ids(text), [PAD]) for text in texts], shifted=False)
+        results: dict[int, Labelled] = {}
+        for lines in by_tokens(examples.lengths, SCORED_TOKENS, seed=0, epoch=0):
+            logits = self.model(examples.batch(lines).to(self.device))[:, 0, len(SPECIALS) :]
+            for line, row in zip(lines, logits.softmax(-1).tolist(), strict=True):
+                probabilities = dict(zip(names, row, strict=True))
+                best = max(probabilities, key=lambda name: probabilities[name])
+                results[line] = Labelled(best, probabilities)
+        return [results[line] for line in range(len(texts))]
+
+
+class Classify(OneSidedTask):
+    """Predicts the label of a sentence."""
+
+    command: ClassVar[str] = "seq2see classify"
+    counted: ClassVar[str] = "labels"
+    model_type = TextClassifier
+    shifted: ClassVar[bool] = False
+    labelled: ClassVar[bool] = True
+
+    def check(self) -> None:
+        super().check()
+        data = self.recipe.data
+        if data.join > 1:
+            rule = "data.labels are of single sentences"
+            raise ValueError(f"data.join ({data.join}) is for other tasks: {rule}")
+        if data.labels == "number" and data.corpus != "captions":
+            raise ValueError("data.labels 'number' is known of data.corpus 'captions' alone")
+        if data.labels == "language" and not self.recipe.one_vocabulary:
+            rule = "tokenizer.joint = true and subwords"
+            raise ValueError(f"data.labels 'language' needs one vocabulary: {rule}")
+
+    def texts(self, parallel: Parallel) -> Texts:
+        return labels.labelled(parallel, self.recipe.data)
+
+    def encode(self, tokenizers: Tokenizers, parallel: Parallel) -> list[IdPair]:
+        vocabulary = labels.vocabulary(self.recipe.data)
+        return [
+            (tokenizers.target.encode(text), vocabulary.ids([label]))
+            for text, label in self.texts(parallel)
+        ]
+
+    def network(self, size: int) -> nn.Module:
+        classes = len(labels.vocabulary(self.recipe.data))
+        return reduced(Classifier(self.recipe.model, size, classes), self.recipe)
+
+    def figures(self, predictions: Predictions) -> dict[str, float]:
+        return super().figures(predictions) | {"accuracy": predictions.accuracy}
+
+    def summary(self, predictions: Predictions) -> str:
+        return f"{super().summary(predictions)} · {predictions.accuracy:.2%} right"
+
+    def sample(
+        self,
+        model: Any,
+        tokenizers: Tokenizers,
+        texts: tuple[str, str],
+        example: IdPair,
+        guess: Ids,
+    ) -> Sample:
+        """A sentence, its label, and the predicted one."""
+        (label,) = labels.vocabulary(self.recipe.data).words(guess[:1])
+        return *texts, label
+
+    def confusion(self, pairs: Sequence[IdPair], predictions: Predictions) -> Confusion | None:
+        vocabulary = labels.vocabulary(self.recipe.data)
+        names = vocabulary.words(range(len(vocabulary)))
+        right = [names[target[0]] for _, target in pairs]
+        guessed = [names[guess[0]] for guess in predictions.guesses]
+        return confusion_of(right, guessed, names)
+
+    def merged(self, model: nn.Module, merge: int) -> nn.Module:
+        merging: nn.Module = merged(model, merge)
+        return merging
+
+    def rows(self, vocabulary: Any) -> Rows:
+        classes = (self.recipe.data.labels, vocabulary.tokenizers.languages)
+        return super().rows(vocabulary) | {"output": classes}

@@ -1,0 +1,109 @@
+"""Run directories: which run a directory holds, and whether it can continue."""
+
+import json
+import os
+from pathlib import Path
+
+from seq2see.errors import InputError
+from seq2see.files import write_atomically, write_text
+from seq2see.models.directory import WEIGHTS
+from seq2see.recipe.schema import Recipe
+from seq2see.tasks.protocol import Data
+from seq2see.training import checkpoint
+
+BUDGET = {"train.steps", "train.epochs", "train.minutes"}  # may change when a run continues
+SECTIONS = ("data", "tokenizer", "model", "augment", "reduce", "train")  # decode may change
+
+
+def check(folder: Path, recipe: Recipe, resume: bool) -> None:
+    """Refuse another run's directory, and to resume under another recipe."""
+    if any((folder / name).exists() for name in ("recipe.toml", "checkpoints", WEIGHTS)):
+        if not resume:
+            rule = "continue it with --resume, or choose another --out"
+            raise InputError(f"{folder}: holds a run already; {rule}")
+        _check_recipe(folder, recipe)
+
+
+def _check_recipe(folder: Path, recipe: Recipe) -> None:
+    if not (folder / "recipe.toml").exists():
+        raise InputError(f"{folder}: has no recipe.toml, so it cannot be resumed")
+    before = Recipe.load(folder / "recipe.toml").model_dump()
+    now = recipe.model_dump()
+    keys = [("task", before["task"], now["task"])]
+    for section in SECTIONS:
+        for key, value in now[section].items():
+            keys.append((f"{section}.{key}", before[section][key], value))
+    for name, old, new in keys:
+        if name not in BUDGET and old != new:
+            begun = f"was begun with {name} = {old!r}"
+            raise InputError(f"{folder}: {begun} and cannot continue with {new!r}")
+
+
+def parent_of(folder: Path, given: Path | None) -> Path | None:
+    """The model directory that a run starts from: the recorded one, if the run continues."""
+    path = folder / "checkpoints" / "init.json"
+    try:
+        recorded = Path(json.loads(path.read_bytes())["model"]) if path.exists() else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: does not name a model: {error!r}") from None
+    if given is None:
+        return recorded
+    if path.parent.exists() and recorded != given.resolve():
+        begun = f"was begun with {recorded or 'fresh weights'}"
+        raise InputError(f"{folder}: {begun} and cannot continue with --init {given}")
+    return given.resolve()
+
+
+def make(folder: Path) -> None:
+    """Create the directory, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{folder}: cannot write the run here: Permission denied")
+
+
+def claim(folder: Path, recipe: Recipe, data: Data, parent: Path | None) -> None:
+    """Record what the run is made of, once the call has proved to be right."""
+    try:
+        write_atomically(folder / "recipe.toml", recipe.save)
+        (folder / "checkpoints").mkdir(exist_ok=True)
+        digests = json.dumps(_digests(data))
+        write_text(folder / "checkpoints" / "corpus.json", f"{digests}\n")
+        if parent is not None:
+            recorded = json.dumps({"model": str(parent)})
+            write_text(folder / "checkpoints" / "init.json", f"{recorded}\n")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
+
+
+def check_data(folder: Path, data: Data) -> None:
+    """Refuse to continue on other data: its vocabulary and its scores would differ."""
+    path = folder / "checkpoints" / "corpus.json"
+    if not path.exists() or not checkpoint.saved_in(path.parent):
+        return
+    try:
+        same = json.loads(path.read_bytes()) == _digests(data)
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not same:
+        begun = "was begun on other data and cannot continue"
+        raise InputError(f"{folder}: {begun}; train anew into another --out")
+
+
+def _digests(data: Data) -> dict[str, str]:
+    return {name: part["sha256"] for name, part in data.parts.items()}
+
+
+def training_facts(folder: Path) -> dict[str, object]:
+    """How the weights were trained, from the last lines of the log."""
+    chosen: dict[str, object] = {}
+    log = folder / "log.jsonl"
+    if log.exists():
+        # A killed process may have left half a line, or half a character.
+        for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
+            if line.startswith('{"event": "chosen"') and line.endswith("}"):
+                chosen = json.loads(line)
+    facts = {key: chosen.get(key) for key in ("weights", "seconds", "updates", "epochs")}
+    return facts | {"target_tokens": chosen.get("tokens")}
