@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from seq2see.layers.reduction.merging import Reduction
+from seq2see.layers.reduction.reduction import Reduction
 
 
 class Trace:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from seq2see.errors import InputError
 from seq2see.layers.blocks import EncoderLayer
-from seq2see.layers.reduction.merging import Maybe, Reduction, schedule
+from seq2see.layers.reduction.merging import schedule
 from seq2see.layers.reduction.plans import (
     Merging,
     PerLayer,
@@ -26,6 +26,7 @@ from seq2see.layers.reduction.plans import (
     rising,
 )
 from seq2see.layers.reduction.pruning import received
+from seq2see.layers.reduction.reduction import Maybe, Reduction
 from seq2see.layers.trace import Trace, keep, wanted
 
 WEIGHTS_AT_ONCE = 1 << 20
