@@ -9,7 +9,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Context in which the first Ctrl-C or SIGTERM only sets `asked`; the second one takes effect."""
+    """Context in which a first Ctrl-C or SIGTERM only sets `asked`; the next one takes effect."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
