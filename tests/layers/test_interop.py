@@ -280,7 +280,7 @@ def test_weights_are_copies_that_can_be_trained_and_nothing_random_is_drawn() ->
 
 @pytest.mark.parametrize("key", ["add_bias_kv", "add_zero_attn"])
 def test_what_our_attention_lacks_is_refused_by_name(key: str) -> None:
-    line = f"{key} is True; MultiHeadAttention has no keys and values but those it is given"
+    line = f"{key} is True; MultiHeadAttention adds no keys and values"
     with pytest.raises(ValueError, match=f"^{line}$"):
         attention_from_torch(torch_attention(**{key: True}))
 
@@ -288,12 +288,12 @@ def test_what_our_attention_lacks_is_refused_by_name(key: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
-        ({"rotary": True}, "rotary is True; torch.nn.MultiheadAttention knows no positions"),
+        ({"rotary": True}, "rotary is True; torch.nn.MultiheadAttention has no rotary positions"),
         ({"inner": 6}, "inner (6) must be width (12) for torch.nn.MultiheadAttention"),
-        ({"score": "dot"}, "score is dot; torch.nn.MultiheadAttention has scaled_dot alone"),
+        ({"score": "dot"}, "score is dot; torch.nn.MultiheadAttention supports only scaled_dot"),
         (
             {"score": "additive"},
-            "score is Additive; torch.nn.MultiheadAttention has scaled_dot alone",
+            "score is Additive; torch.nn.MultiheadAttention supports only scaled_dot",
         ),
     ],
 )
@@ -317,7 +317,7 @@ def test_what_their_attention_lacks_is_refused_by_name(keys: dict[str, Any], lin
 def test_every_score_but_the_scaled_dot_is_refused() -> None:
     for score in set(SCORES) - {"scaled_dot"}:
         with pytest.raises(
-            ValueError, match=r"^score is \w+; torch.nn.MultiheadAttention has scaled_dot alone$"
+            ValueError, match=r"^score is \w+; torch.nn.MultiheadAttention supports only scaled_dot$"
         ):
             attention_to_torch(MultiHeadAttention(WIDTH, H, score=score))
 
@@ -330,7 +330,7 @@ def test_an_activation_that_is_not_relu_is_refused_by_name(activation: Any) -> N
         (decoder_layer_from_torch, decoder),
     ):
         with pytest.raises(
-            ValueError, match=r"^activation is (gelu|silu|GELU); FeedForward has relu alone$"
+            ValueError, match=r"^activation is (gelu|silu|GELU); FeedForward supports only relu$"
         ):
             convert(layer)  # type: ignore[arg-type]
 

@@ -130,7 +130,7 @@ def test_additive_scores_by_the_row_equal_all_at_once(
     slopes = drawn(B, H, T, S)
     results = []
     for most in (2**22, B * H * S * INNER * rows):
-        monkeypatch.setattr(scores_module, "MOST_NUMBERS", most)
+        monkeypatch.setattr(scores_module, "BUFFER_SIZE", most)
         scores = score(query, key)
         results.append(
             (scores, *torch.autograd.grad(scores, (query, key, *score.parameters()), slopes))

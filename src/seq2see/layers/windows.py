@@ -1,6 +1,6 @@
-"""Self-attention that looks at a neighbourhood only, and computes nothing but that.
+"""Restricted self-attention: each position attends to a window, and only windows are computed.
 
-Shapes: S positions, K head size; N blocks of L positions, each with W = L + 2 · reach positions to look at.
+Shapes: S positions, K head size; N blocks of L query positions, each with W = L + 2 · near keys.
 """
 
 import torch
@@ -11,7 +11,7 @@ from seq2see.layers.attention import attend
 from seq2see.layers.scores import Score, scaled_dot
 from seq2see.layers.shapes import check_attention
 
-BLOCK = 32  # positions at least: smaller blocks save places, and lose more time between their small products
+BLOCK = 32  # minimum block length: shorter blocks waste fewer keys, but lose more time per product
 
 
 def attend_window(
@@ -24,48 +24,45 @@ def attend_window(
     score: Score = scaled_dot,
     need_weights: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """What `attend` gives under `window_mask`, in O(S · reach): restricted self-attention (section 4, table 1).
+    """`attend` under `window_mask`, in O(S · reach) instead of O(S²) (section 4, table 1).
 
-    query, key and value (..., S, K); mask, the same for all queries, broadcasts to (..., 1, S), as `padding_mask` does.
-    The weights are (..., S, 2 · reach + 1): those of position t for t − reach … t + reach, zero beyond the ends.
+    query, key and value are (..., S, K). The mask, which is the same for all queries, broadcasts to
+    (..., 1, S), like that of `padding_mask`. The weights are (..., S, 2 · reach + 1): row t holds
+    those of positions t − reach … t + reach, with zeros beyond both ends.
     """
     _check(query, key, value, reach, mask)
-    length, dims = query.shape[-2], max(x.dim() for x in (query, key, value))
-    near = min(reach, max(0, length - 1))  # further away there is nothing
+    length = query.shape[-2]
+    near = min(reach, max(0, length - 1))  # no key is further away
     size = max(1, min(length, max(near, BLOCK)))  # L
-    fill = max(1, -(-length // size)) * size - length  # up to whole blocks
+    fill = max(1, -(-length // size)) * size - length  # padding that completes the last block
     real = torch.ones(1, length, dtype=torch.bool, device=query.device)
-    real = real if mask is None else real & mask  # (..., 1, S)
+    if mask is not None:
+        real = real & mask  # (..., 1, S)
+    dims = max(x.dim() for x in (query, key, value))
     query, key, value, real = (x[(None,) * (dims - x.dim())] for x in (query, key, value, real))
-    # Blocks stand before sentences and heads: the heads stay where scores with weights for each of them look.
-    query = torch.unflatten(functional.pad(query, (0, 0, 0, fill)), -2, (-1, size)).movedim(
-        -3, 0
-    )  # (N, ..., L, K)
-    key, value = (_neighbours(x, near, size, fill) for x in (key, value))  # (N, ..., W, K)
-    real = _neighbours(real.transpose(-2, -1), near, size, fill).transpose(-2, -1)  # (N, ..., 1, W)
-    band = (
-        real.new_ones(size, size + 2 * near).triu().tril(2 * near)
-    )  # (L, W): the first looks at the first 2R + 1
+    # Blocks come first, so that the head axis stays where scores with weights per head expect it.
+    query = functional.pad(query, (0, 0, 0, fill))
+    query = torch.unflatten(query, -2, (-1, size)).movedim(-3, 0)  # (N, ..., L, K)
+    key = _windows(key, near, size, fill)  # (N, ..., W, K)
+    value = _windows(value, near, size, fill)  # (N, ..., W, K)
+    real = _windows(real.transpose(-2, -1), near, size, fill).transpose(-2, -1)  # (N, ..., 1, W)
+    band = real.new_ones(size, size + 2 * near).triu().tril(2 * near)  # (L, W)
     output, weights = attend(query, key, value, real & band, score=score, need_weights=need_weights)
     if weights is not None:
-        places = (
-            torch.arange(2 * near + 1, device=band.device)
-            + torch.arange(size, device=band.device)[:, None]
-        )
-        weights = weights.gather(
-            -1, places.expand(*weights.shape[:-1], -1)
-        )  # (N, ..., L, 2 · near + 1)
-        weights = functional.pad(_joined(weights, length), (reach - near, reach - near))
-    return _joined(output, length), weights
+        offsets = torch.arange(2 * near + 1, device=band.device)
+        columns = offsets + torch.arange(size, device=band.device)[:, None]  # (L, 2 · near + 1)
+        weights = weights.gather(-1, columns.expand(*weights.shape[:-1], -1))
+        weights = functional.pad(_join(weights, length), (reach - near, reach - near))
+    return _join(output, length), weights
 
 
-def _neighbours(x: Tensor, near: int, size: int, fill: int) -> Tensor:
-    """For each block of x (..., S, K) the block and what is near it: (N, ..., W, K), zeros beyond the ends."""
+def _windows(x: Tensor, near: int, size: int, fill: int) -> Tensor:
+    """The window around each block of x (..., S, K): (N, ..., W, K), zeros beyond both ends."""
     padded = functional.pad(x, (0, 0, near, near + fill))
     return padded.unfold(-2, size + 2 * near, size).movedim(-3, 0).transpose(-2, -1)
 
 
-def _joined(blocks: Tensor, length: int) -> Tensor:
+def _join(blocks: Tensor, length: int) -> Tensor:
     return blocks.movedim(0, -3).flatten(-3, -2)[..., :length, :]  # (..., S, K)
 
 
@@ -73,10 +70,9 @@ def _check(query: Tensor, key: Tensor, value: Tensor, reach: int, mask: Tensor |
     check_attention(query, key, value, mask, None)
     if query.shape[-2] != key.shape[-2]:
         counts = f"query has {query.shape[-2]} positions and key {key.shape[-2]}"
-        raise ValueError(f"{counts}; a window slides over one sequence")
+        raise ValueError(f"{counts}; a window needs queries and keys of one sequence")
     if reach < 0:
         raise ValueError(f"reach ({reach}) must be at least 0")
     if mask is not None and mask.dim() > 1 and mask.shape[-2] != 1:
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; it must be the same for all queries: (..., 1, S)"
-        )
+        rule = "it must be the same for all queries: (..., 1, S)"
+        raise ValueError(f"mask has shape {tuple(mask.shape)}; {rule}")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from seq2see.errors import InputError
 from seq2see.layers.attention import Maybe
 from seq2see.layers.blocks import EncoderLayer
-from seq2see.layers.reduction.merging import Reduction, schedule
+from seq2see.layers.reduction.merging import schedule
 from seq2see.layers.reduction.plans import (
     Merging,
     PerLayer,
@@ -27,6 +27,7 @@ from seq2see.layers.reduction.plans import (
     rising,
 )
 from seq2see.layers.reduction.pruning import received
+from seq2see.layers.reduction.reduction import Reduction
 from seq2see.layers.shapes import PADDED, Rows
 from seq2see.layers.trace import TokenMap, Trace, at, keep, wanted
 from seq2see.models.parts import Encoder, Memory

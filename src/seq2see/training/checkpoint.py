@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on, as safetensors and JSON with checksums; nothing that executes."""
+"""Checkpoints: everything a run needs to resume, as safetensors and JSON with checksums."""
 
 import hashlib
 import json
@@ -19,26 +19,27 @@ from seq2see.models.weights import Tensors
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Named groups of tensors (weights, optimizer, ema) and a JSON-able state."""
+    """Named groups of tensors (weights, optimizer, ema) and a JSON-serialisable state."""
 
     groups: dict[str, Tensors]
     state: dict[str, Any]
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write under a temporary name, flush, rename: a folder with the final name is always whole."""
-    temporary, replaced = (
-        folder.with_name(f".{folder.name}.tmp"),
-        folder.with_name(f".{folder.name}.old"),
-    )
+    """Write under a temporary name, flush, rename: folders of the final name are complete."""
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    replaced = folder.with_name(f".{folder.name}.old")
     try:
         for left_over in (temporary, replaced):
             shutil.rmtree(left_over, ignore_errors=True)
         temporary.mkdir(parents=True)
         for name, tensors in checkpoint.groups.items():
             safetensors.torch.save_file(tensors, temporary / f"{name}.safetensors")
-        sums = {file.name: sha256(file) for file in sorted(temporary.iterdir())}
-        saved = {"state": checkpoint.state, "state_sha256": _sum(checkpoint.state), "sha256": sums}
+        saved = {
+            "state": checkpoint.state,
+            "state_sha256": _checksum(checkpoint.state),
+            "sha256": {file.name: sha256(file) for file in sorted(temporary.iterdir())},
+        }
         (temporary / "state.json").write_text(json.dumps(saved))
         for path in (*temporary.iterdir(), temporary):
             sync(path)
@@ -49,34 +50,31 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         sync(folder.parent)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise WorkError(
-            f"{folder}: cannot write the checkpoint: {error}; earlier checkpoints are kept"
-        ) from None
+        message = f"{folder}: cannot write the checkpoint: {error}; earlier checkpoints are kept"
+        raise WorkError(message) from None
 
 
 def load(folder: Path) -> Checkpoint:
-    """Read a checkpoint, refusing one whose files are missing or do not match their checksums."""
-    at = folder / "state.json"
+    """Read a checkpoint; refuse one whose files are missing or do not match their checksums."""
+    path = folder / "state.json"
     try:
-        saved = json.loads(at.read_text(encoding="utf-8"))
-        if _sum(saved["state"]) != saved["state_sha256"]:
-            raise InputError(f"{at}: corrupt: its state differs from the SHA-256 beside it")
-        for name, sum_ in saved["sha256"].items():
-            if sha256(folder / name) != sum_:
-                raise InputError(
-                    f"{folder / name}: corrupt: its SHA-256 differs from the one in state.json"
-                )
-        groups = {
-            Path(name).stem: safetensors.torch.load_file(folder / name) for name in saved["sha256"]
-        }
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        if _checksum(saved["state"]) != saved["state_sha256"]:
+            raise InputError(f"{path}: corrupt: the state does not match its own SHA-256")
+        groups = {}
+        for name, checksum in saved["sha256"].items():
+            file = folder / name
+            if sha256(file) != checksum:
+                raise InputError(f"{file}: corrupt: its SHA-256 differs from that in state.json")
+            groups[file.stem] = safetensors.torch.load_file(file)
         return Checkpoint(groups, saved["state"])
+    except InputError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{at}: not a readable checkpoint: {error}") from None
+        raise InputError(f"{path}: not a readable checkpoint: {error}") from None
 
 
-def _sum(state: dict[str, Any]) -> str:
+def _checksum(state: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
@@ -86,7 +84,7 @@ def saved_in(folder: Path) -> list[Path]:
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> Tensors:
-    """The optimizer's running averages as `parameter/entry`."""
+    """The optimizer's state, named `parameter/entry`."""
     return {
         f"{name}/{entry}": value.contiguous()
         for name, parameter in model.named_parameters()
@@ -98,14 +96,13 @@ def copy_into_optimizer(model: nn.Module, optimizer: optim.Optimizer, tensors: T
     parameters = dict(model.named_parameters())
     for key, tensor in tensors.items():
         name, _, entry = key.rpartition("/")
-        target = parameters[name]
-        optimizer.state[target][entry] = tensor.to(
-            target.device
-        )  # fused Adam keeps its step count there too
+        parameter = parameters[name]
+        # Fused Adam keeps even its step count on the device of the parameter.
+        optimizer.state[parameter][entry] = tensor.to(parameter.device)
 
 
 def average(folders: list[Path], group: str) -> Tensors:
-    """The mean of the weights of several checkpoints (section 6.1), summed in double precision."""
+    """Mean weights of several checkpoints (section 6.1), summed in double precision."""
     total: Tensors = {}
     for folder in folders:
         for name, tensor in load(folder).groups[group].items():

@@ -1,4 +1,4 @@
-"""Ctrl-C, or a polite kill, during a training: the update in hand is finished and saved, so that nothing is lost."""
+"""Graceful interruption of training: finish and save the current update, then stop."""
 
 import signal
 import threading
@@ -9,24 +9,29 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """`with Stop(say) as stop:` the first signal only sets `stop.asked`; a second one stops at once."""
+    """Context in which a first Ctrl-C or SIGTERM only sets `asked`; the next one takes effect."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.asked = say, False
+        self.say = say
+        self.asked = False
 
     def __enter__(self) -> "Stop":
-        # Only the main thread may take signals, and what is ignored, as Ctrl-C is behind `&` in a script, stays so.
-        mine = threading.current_thread() is threading.main_thread()
-        heard = [each for each in SIGNALS if mine and signal.getsignal(each) is not signal.SIG_IGN]
-        self.before = {each: signal.signal(each, self._ask) for each in heard}
+        # Only the main thread may handle signals. Those already ignored stay ignored, as Ctrl-C is
+        # for a background job of a script.
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        self.before = {
+            number: signal.signal(number, self._ask)
+            for number in SIGNALS
+            if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN
+        }
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         self.__exit__()
-        self.say("stopping after this update; once more stops at once")
+        self.say("stopping after this update; interrupt again to stop immediately")
 
     def __exit__(self, *error: object) -> None:
-        for each, before in self.before.items():
-            signal.signal(each, before)
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
         self.before = {}

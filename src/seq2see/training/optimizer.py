@@ -6,28 +6,28 @@ import torch
 from torch import Tensor, nn, optim
 
 MOMENTUM = 0.95
-# A quintic a·x + b·x³ + c·x⁵ that lifts small singular values fast and keeps all between about 0.7 and 1.2.
+# The quintic a·x + b·x³ + c·x⁵ raises small singular values fast; all end up in about [0.7, 1.2].
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
-ADAMS_STEP = 0.2  # the root mean square of Adam's update, in units of the learning rate
+ADAMS_STEP = 0.2  # root mean square of Adam's update, in units of the learning rate
 
 
 def optimizer(model: nn.Module, kind: str) -> optim.Optimizer:
-    """`adam` or `muon`; the schedule sets the rate."""
+    """The optimizer named `adam` or `muon`; the schedule sets its learning rate."""
     return Muon(model) if kind == "muon" else adam(model.parameters())
 
 
 def adam(parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
-    """β₁ = 0.9, β₂ = 0.98, ε = 1e-9; one fused pass over the weights."""
+    """Adam with β₁ = 0.9, β₂ = 0.98, ε = 1e-9, fused into one pass over the weights."""
     return optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
 
 class Muon(optim.Optimizer):
-    """W ← W − rate · 0.2 √max(m, n) · UVᵀ, where UΣVᵀ is the momentum of W's gradient (Jordan et al., 2024).
+    """W ← W − rate · 0.2 √max(m, n) · UVᵀ, where UΣVᵀ is W's momentum (Jordan et al., 2024).
 
-    Every direction of a hidden matrix moves alike, however small its share of the gradient. The factor gives an update
-    the size of Adam's (Liu et al., 2025), so one learning rate serves both: embeddings, output, norms and biases,
-    where directions are not alike, stay with Adam.
+    All singular directions of a hidden matrix move equally, however small their gradient. The
+    factor matches the size of Adam's updates (Liu et al., 2025), so both share one learning rate.
+    Embeddings, output, norms and biases stay with Adam.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -35,26 +35,25 @@ class Muon(optim.Optimizer):
         hidden = [weight for name, weight in named if is_hidden(name, weight)]
         self.adam = adam([weight for name, weight in named if not is_hidden(name, weight)])
         super().__init__([{"params": hidden}], {"lr": 0.0})
-        # One list of groups and one state, as the loop and its checkpoints expect of an optimizer.
+        # The training loop and the checkpoints expect one list of groups and one state.
         self.param_groups += self.adam.param_groups
         self.adam.state = self.state
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of all weights."""
-        assert closure is None, "the gradient is there already"
+        """Update all weights."""
+        assert closure is None, "gradients must be computed before the step"
         self.adam.step()
         group = self.param_groups[0]
-        # One matrix after the other: it stays in the cache, which a stack of all of a shape leaves (half the time).
+        # A single matrix fits in the cache: half the time of a stack of all of the same shape.
         for weight in group["params"]:
             if weight.grad is not None:
                 direction = orthogonal(_wide(self._momentum(weight)))
-                _wide(weight).sub_(
-                    direction, alpha=group["lr"] * ADAMS_STEP * max(weight.shape) ** 0.5
-                )
+                rate = group["lr"] * ADAMS_STEP * max(weight.shape) ** 0.5
+                _wide(weight).sub_(direction, alpha=rate)
 
     def _momentum(self, weight: Tensor) -> Tensor:
-        """Nesterov's: the running mean, looked up one gradient ahead."""
+        """Nesterov momentum: the running mean, one gradient ahead."""
         assert weight.grad is not None
         mean = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
         mean.lerp_(weight.grad, 1 - MOMENTUM)
@@ -62,7 +61,7 @@ class Muon(optim.Optimizer):
 
 
 def is_hidden(name: str, weight: Tensor) -> bool:
-    """A matrix from features to features, not one with a row for every word."""
+    """Whether a weight is a matrix between features, not one with a row per vocabulary entry."""
     return weight.dim() == 2 and "embedding" not in name and not name.startswith("output.")
 
 
@@ -71,17 +70,18 @@ def _wide(matrix: Tensor) -> Tensor:
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """UΣVᵀ → about UVᵀ for (m ≤ n), by Newton–Schulz steps: products alone, in the precision given.
+    """Approximate UVᵀ of a matrix UΣVᵀ (m, n), m ≤ n, by Newton–Schulz steps.
 
-    A step is X ← Q X with Q = a + b·G + c·G², where G = X Xᵀ and Q commute. So G ← Q G Q without X, and all steps
-    together are one m × m matrix: X itself is needed at both ends only.
+    A step is X ← Q X with Q = a + b·G + c·G² and G = X Xᵀ. Q and G commute, so G ← Q G Q. The steps
+    thus multiply m × m matrices only, and X takes part in the first and the last product.
     """
     a, b, c = COEFFICIENTS
-    x = matrix / (matrix.norm() + 1e-7)  # no singular value above one
+    x = matrix / (matrix.norm() + 1e-7)  # singular values are at most one
     square = x @ x.T  # (m, m)
     steps = torch.eye(len(x), dtype=x.dtype, device=x.device)
     for _ in range(ITERATIONS):
         step = torch.addmm(square, square, square, beta=b, alpha=c)
         step.diagonal().add_(a)
-        steps, square = step @ steps, step @ square @ step
+        steps = step @ steps
+        square = step @ square @ step
     return steps @ x  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Work shared out among threads that use one core each: two of them do more than one whose every product uses two."""
+"""Parallel jobs in threads that divide the cores: faster than one thread whose products use all."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,19 +12,17 @@ Result = TypeVar("Result")
 
 
 def share_out(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) -> list[Result]:
-    """The results in the order of the jobs; the cores that torch uses are divided among the workers."""
+    """Run the jobs in worker threads, which divide torch's cores; return results in job order."""
     if workers == 1 or len(jobs) <= 1:
         return [work(job) for job in jobs]
     threads = torch.get_num_threads()
 
-    def alone(job: Job) -> Result:
-        torch.set_num_threads(
-            max(1, threads // workers)
-        )  # each thread has its own number, so each must say it
+    def run(job: Job) -> Result:
+        torch.set_num_threads(max(1, threads // workers))  # the setting is local to each thread
         return work(job)
 
     try:
-        return list(_pool(workers).map(alone, jobs))
+        return list(_pool(workers).map(run, jobs))
     finally:
         torch.set_num_threads(threads)
 

@@ -14,14 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from seq2see.layers.attention import attend
-from seq2see.layers.reduction.merging import (
-    Reduction,
-    bipartite,
-    grid,
-    neighbours,
-    schedule,
-    size_bias,
-)
+from seq2see.layers.reduction.merging import bipartite, grid, neighbours, schedule, size_bias
+from seq2see.layers.reduction.reduction import Reduction
 
 B, S, D, H, K = 3, 12, 5, 2, 4  # mutually different, so that swapped axes fail
 HEIGHT, WIDTH = 3, 4
@@ -456,9 +450,9 @@ def test_what_a_matching_refuses(name: str) -> None:
         "protected has shape (3, 11); it must be (3, 12)", matching, key, 2, protected=wrong.bool()
     )
     refused("real has dtype torch.float32; it must be bool", matching, key, 2, real=key[..., 0])
-    line = "sizes has shape (3, 11) and 1 as its least; it must be (3, 12) with numbers above 0 where real"
+    line = "sizes has shape (3, 11) and minimum 1; it must be (3, 12) and above 0 at real tokens"
     refused(line, matching, key, 2, sizes=wrong)
-    line = "sizes has shape (3, 12) and 0 as its least; it must be (3, 12) with numbers above 0 where real"
+    line = "sizes has shape (3, 12) and minimum 0; it must be (3, 12) and above 0 at real tokens"
     refused(line, matching, key, 2, sizes=torch.zeros(B, S))
 
 
@@ -508,13 +502,8 @@ def test_what_schedules_and_biases_refuse() -> None:
     refused("r (-3) must be a whole number of at least 0", schedule, -3, 4)
     refused("kind is 'cosine'; it must be 'constant' or 'decreasing'", schedule, 3, 4, "cosine")
     for r, kind in (([1, 2], "constant"), ([1, -2, 1], "constant"), ([1, 2, 1], "decreasing")):
-        refused(
-            f"r {r} must be 'constant': a number of at least 0 for each of 3 layers",
-            schedule,
-            r,
-            3,
-            kind,
-        )
+        rule = "a number of at least 0 for each of 3 layers, with kind 'constant'"
+        refused(f"r {r} with kind {kind!r} must be {rule}", schedule, r, 3, kind)
     refused(
         "sizes has shape (3, 12, 1); it must be (batch, length)", size_bias, torch.ones(B, S, 1)
     )

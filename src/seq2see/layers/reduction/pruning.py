@@ -1,40 +1,39 @@
-"""Fewer tokens for the layers that follow: token pruning (LTP; Kim et al., 2022) removes those nobody looks at.
+"""Token pruning (LTP; Kim et al., 2022): tokens that receive little attention are removed.
 
-Shapes: B batch, H heads, T queries, S tokens. `real` and `protected` are bool (B, S), as in token merging.
+Shapes: B batch, H heads, T queries, S tokens. `real` and `protected` are bool (B, S), as in
+token merging.
 """
 
 import torch
 from torch import Tensor
 
-from seq2see.layers.reduction.merging import (
+from seq2see.layers.reduction.reduction import (
     Maybe,
     Reduction,
     check_mask,
     check_tokens,
+    compact,
     own_places,
-    pack,
 )
 
-FLOOR = 1e-6  # the least that a softly pruned token counts for
+FLOOR = 1e-6  # the minimum size of a softly pruned token
 
 
 def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Tensor:
-    """s_j = mean of A_hij over the heads h and the real queries i: the attention that token j receives (section 3.2).
+    """Mean attention that token j receives: s_j = mean of A_hij over h and real i (section 3.2).
 
-    weights (B, H, T, S) → (B, S), zeros at padding. `queries` (B, T) says which count, or how much each does; of a
-    sequence that looks at itself they are `real`.
+    weights (B, H, T, S) → (B, S), zeros at padding. `queries` (B, T) is a mask of the queries that
+    count, or their weights; in self-attention it defaults to `real`.
     """
     if weights.dim() != 4:
-        raise ValueError(
-            f"weights has shape {tuple(weights.shape)}; it must be (batch, heads, queries, tokens)"
-        )
+        rule = "it must be (batch, heads, queries, tokens)"
+        raise ValueError(f"weights has shape {tuple(weights.shape)}; {rule}")
     if real is not None:
         _, _, targets, length = weights.shape
         check_mask("real", real, weights[:, 0].transpose(1, 2))
         if queries is None and targets != length:
-            raise ValueError(
-                f"there are {targets} queries for {length} tokens; queries must be given"
-            )
+            counts = f"there are {targets} queries for {length} tokens"
+            raise ValueError(f"{counts}; queries must be given")
         queries = real if queries is None else queries
     if queries is None:
         return weights.mean((1, 2))
@@ -42,23 +41,21 @@ def importance(weights: Tensor, real: Maybe = None, queries: Maybe = None) -> Te
     if bool((queries == 0).any()):  # 0 times NaN is NaN
         weights = weights.masked_fill((queries == 0)[:, None, :, None], 0.0)
     total = queries.sum(1, keepdim=True).to(weights.dtype)
-    scores = received(weights, queries) / total.clamp(
-        min=FLOOR
-    )  # a sentence of padding alone has none
+    scores = received(weights, queries) / total.clamp(min=FLOOR)  # 0 in a sentence of padding
     return scores if real is None else scores.masked_fill(~real, 0.0)
 
 
 def received(weights: Tensor, queries: Tensor) -> Tensor:
-    """Σ n_i A_hij over the queries i, of which each counts for n_i, in the mean of the heads h.
+    """Attention that token j receives: Σ_i n_i A_hij, averaged over heads h; query i counts n_i.
 
-    weights (B, H, T, S), queries (B, T) → (B, S). Of a sequence that looks at itself, 1 is an even share, however long
-    it is: so that those of any length compare.
+    weights (B, H, T, S), queries (B, T) → (B, S). In self-attention an even share is 1 at any
+    length, so one threshold suits short and long sentences.
     """
     heads = weights.shape[1]
     if bool((queries == 1).all()):
         return weights.sum((1, 2)) / heads
-    counted = queries.to(weights.dtype).repeat(1, heads)[:, None]  # (B, 1, H T)
-    return (counted @ weights.flatten(1, 2)).squeeze(1) / heads
+    counts = queries.to(weights.dtype).repeat(1, heads)[:, None]  # (B, 1, H T)
+    return (counts @ weights.flatten(1, 2)).squeeze(1) / heads
 
 
 def soft_mask(
@@ -69,7 +66,7 @@ def soft_mask(
     real: Maybe = None,
     protected: Maybe = None,
 ) -> Tensor:
-    """σ((s − θ) / T), for how much a token counts while θ is learned (section 3.3).
+    """σ((s − θ) / T), the weight of each token while θ is learned (section 3.3).
 
     It is 1 at protected tokens and 0 at padding, whatever their scores.
     """
@@ -77,7 +74,7 @@ def soft_mask(
     if not temperature > 0:
         raise ValueError(f"temperature ({temperature}) must be above 0")
     real, free, _ = check_tokens(scores, real, protected)
-    # Scores are masked too: a NaN in the padding would reach θ on the way back.
+    # The scores are masked too, or a NaN in the padding would reach the gradient of θ.
     mask = ((scores.masked_fill(~free, 0.0) - threshold) / temperature).sigmoid()
     return mask.masked_fill(real & ~free, 1.0).masked_fill(~real, 0.0)  # (B, S)
 
@@ -91,15 +88,15 @@ def prune_softly(
     protected: Maybe = None,
     sizes: Maybe = None,
 ) -> Reduction:
-    """Nothing goes, but each token counts for σ((s − θ) / T) of what it did: with T → 0 that is `prune_below`."""
+    """Multiply token sizes by σ((s − θ) / T) and remove none; `prune_below` in the limit T → 0."""
     mask = soft_mask(scores, threshold, temperature, real=real, protected=protected)
     real, _, sizes = check_tokens(scores, real, protected, sizes)
-    # Their logarithms are added to scores, so that none may become 0.
-    return _kept(real, real, (sizes * mask).clamp(min=FLOOR).masked_fill(~real, 0.0))
+    # Attention adds log size, so no size may be 0.
+    return _keep(real, real, (sizes * mask).clamp(min=FLOOR).masked_fill(~real, 0.0))
 
 
 def kept_share(mask: Tensor, real: Maybe = None) -> Tensor:
-    """Σ mask / number of real tokens: what training pays for when thresholds are learned (section 3.3)."""
+    """Σ mask / number of real tokens: the penalty while thresholds are learned (section 3.3)."""
     real, _, _ = check_tokens(mask, real, None)
     return mask.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)  # ()
 
@@ -113,12 +110,12 @@ def prune_below(
     protected: Maybe = None,
     sizes: Maybe = None,
 ) -> Reduction:
-    """Remove the tokens with s < θ (section 3.2), fixed or learned, but never the last of a sentence."""
+    """Remove the tokens with s < θ (section 3.2), but never the last one of a sentence."""
     _check_scores(scores, threshold)
     real, free, sizes = check_tokens(scores, real, protected, sizes)
-    best = _ordered(scores, real, free).argmax(1, keepdim=True)  # (B, 1)
+    best = _priority(scores, real, free).argmax(1, keepdim=True)  # (B, 1)
     stays = (~free | (scores >= threshold)).scatter(1, best, True) & real
-    return _kept(stays, real, sizes)
+    return _keep(stays, real, sizes)
 
 
 @torch.no_grad()
@@ -130,35 +127,34 @@ def prune_to(
     protected: Maybe = None,
     sizes: Maybe = None,
 ) -> Reduction:
-    """Keep the `top` tokens of each sentence, one number or one for each (B), protected ones first and always."""
+    """Keep the `top` tokens of each sentence, one number or one per sentence (B).
+
+    Protected tokens come first, and stay even if there are more of them.
+    """
     _check_scores(scores, 0.0)
     count = torch.as_tensor(top, device=scores.device)
-    if (
-        count.is_floating_point()
-        or count.shape not in ((), scores.shape[:1])
-        or bool((count < 1).any())
-    ):
-        raise ValueError(
-            f"top ({count.tolist()}) must be a whole number of at least 1, or {len(scores)} of them"
-        )
+    shaped = count.shape in ((), scores.shape[:1])
+    if count.is_floating_point() or not shaped or bool((count < 1).any()):
+        rule = f"must be a whole number of at least 1, or one for each of {len(scores)} sentences"
+        raise ValueError(f"top ({count.tolist()}) {rule}")
     real, free, sizes = check_tokens(scores, real, protected, sizes)
     stays = real & (~free | (_ranks(scores, real, free) < count.view(-1, 1)))
-    return _kept(stays, real, sizes)
+    return _keep(stays, real, sizes)
 
 
 def _ranks(scores: Tensor, real: Tensor, free: Tensor) -> Tensor:
-    """0 for the most important token of a sentence, and so on: protected before free, and padding last."""
-    return (
-        _ordered(scores, real, free).argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    )  # (B, S)
+    """Rank of each token in its sentence (B, S), from 0 for the most important."""
+    order = _priority(scores, real, free).argsort(dim=1, descending=True, stable=True)
+    return order.argsort(dim=1)
 
 
-def _ordered(scores: Tensor, real: Tensor, free: Tensor) -> Tensor:
+def _priority(scores: Tensor, real: Tensor, free: Tensor) -> Tensor:
+    """The scores (B, S) with protected tokens before all others, and padding last."""
     return scores.masked_fill(~free, float("inf")).masked_fill(~real, float("-inf"))
 
 
-def _kept(stays: Tensor, real: Tensor, sizes: Tensor) -> Reduction:
-    return pack(own_places(real), stays, real, sizes)
+def _keep(stays: Tensor, real: Tensor, sizes: Tensor) -> Reduction:
+    return compact(own_places(real), stays, real, sizes)
 
 
 def _check_scores(scores: Tensor, threshold: Tensor | float) -> None:
