@@ -1,4 +1,4 @@
-"""Writing so that a killed process leaves the old file or the new one, never half of one."""
+"""Atomic writes: a killed process leaves the old file or the new one, never a part of either."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary neighbour of `path`, flush it to the disk, then rename it into place."""
+    """Let `write` fill a temporary file beside `path`, flush it to disk, rename it into place."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         write(temporary)
@@ -19,11 +19,12 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's names, are on the disk."""
+    """Flush a file's content, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -32,5 +33,6 @@ def sync(path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -23,8 +23,9 @@ from seq2see.models.build import build
 from seq2see.recipe.schema import ModelConfig, Recipe, shipped
 from seq2see.tasks.translate import Translator, load
 from seq2see.text import tokenizers
-from seq2see.text.tokenizers import Tokenizers, Words
+from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import BEGIN, END, PAD, Vocab
+from seq2see.text.words import Words
 from seq2see.training.checkpoint import weights
 
 KINDS = {

@@ -22,8 +22,9 @@ from seq2see.scoring.errors import (
     words,
 )
 from seq2see.text.function_words import FUNCTION_WORDS
-from seq2see.text.tokenizers import Subwords, Words
+from seq2see.text.subwords import Subwords
 from seq2see.text.vocab import UNKNOWN, Vocab
+from seq2see.text.words import Words
 
 LIGHT = FUNCTION_WORDS["en"]
 LETTERS = [*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ äöüß.,-!?"]

@@ -1,4 +1,4 @@
-"""Reading parallel text: what is checked, what is held out, where a named corpus is found."""
+"""Reading parallel text: checks, held-out sets, and the location of named corpora."""
 
 import gzip
 import hashlib
@@ -85,9 +85,9 @@ def test_a_bad_file_is_named(content: bytes | None, message: str, tmp_path: Path
     assert "\n" not in str(caught.value)
 
 
-def test_aligned_files_must_have_as_many_lines(tmp_path: Path) -> None:
+def test_aligned_files_must_have_equally_many_lines(tmp_path: Path) -> None:
     write(tmp_path, a="eins\nzwei\n", b="one\ntwo\nthree\n")
-    with pytest.raises(InputError, match=r"a has 2 lines but .*b has 3"):
+    with pytest.raises(InputError, match=r"a has 2 lines and .*b 3; they must pair up"):
         corpora.read_pairs(["a", "b"], base=tmp_path)
     with pytest.raises(InputError, match=r"lists 1 files"):
         corpora.read_pairs(["a"], base=tmp_path)
@@ -145,12 +145,12 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     (tmp_path / "sub").mkdir()
     write(tmp_path / "sub", t__tsv="a\tb\n")
     monkeypatch.chdir(tmp_path)
-    wanted = corpora.load(config(train="sub/t.tsv", val="sub/t.tsv", test="sub/t.tsv"))
-    assert corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), Path("sub")) == wanted
+    expected = corpora.load(config(train="sub/t.tsv", val="sub/t.tsv", test="sub/t.tsv"))
+    assert corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), Path("sub")) == expected
     for split in ("train", "val", "test"):
         write(tmp_path / "sub", **{f"{split}__de": "a\n", f"{split}__en": "b\n"})
     (tmp_path / "sub" / "deep").symlink_to(tmp_path / "sub")
-    assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == wanted
+    assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == expected
 
 
 sentences = st.integers(0, 25).map("s{}".format)
@@ -218,7 +218,7 @@ def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
     no_test = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=0), tmp_path)
     assert (len(no_test.train.pairs), no_test.tests) == (200, {})
     with pytest.raises(
-        InputError, match=r"data.hold_out = 0, but nothing to validate on; give data.val"
+        InputError, match=r"data.hold_out = 0, but there is no validation set; give data.val"
     ):
         corpora.load(config(train="t.tsv", hold_out=0), tmp_path)
     at_most = corpora.load(config(train="t.tsv", hold_out=1000), tmp_path)
@@ -244,10 +244,10 @@ def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
         assert (one.name, one.dropped) == (other.name, other.dropped) and one.digest != other.digest
     text = "a c\nb d\ne\nf\n"
     assert long.val.digest == hashlib.sha256(text.encode()).hexdigest()
-    # The limit counts what is joined, not what comes of it.
+    # The limit counts pairs before they are joined.
     limited = corpora.load(config(**paths, hold_out=7, join=3, limit=10), tmp_path)
     assert [pair[0].count(" ") for pair in limited.train.pairs] == [
-        each * (1 + single.train.pairs[0][0].count(" ")) - 1 for each in (3, 3, 3, 1)
+        count * (1 + single.train.pairs[0][0].count(" ")) - 1 for count in (3, 3, 3, 1)
     ]
     assert limited.tests["test"].pairs[0][0].startswith(single.tests["test"].pairs[0][0])
     assert corpora.load(config(**paths, join=1), tmp_path) == corpora.load(
@@ -348,7 +348,7 @@ def test_a_wrong_checksum_keeps_nothing(home: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("cache/**/*.gz"))
 
 
-def test_without_a_network_the_way_out_is_named(
+def test_without_a_network_the_alternative_is_named(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multi30k, "HOME", "http://127.0.0.1:1")
@@ -371,9 +371,11 @@ def test_where_multi30k_is_found(
     assert corpora.load(config(corpus="multi30k")).train.pairs == [("named", "x")]
     monkeypatch.chdir(tmp_path)
     assert corpora.load(config(corpus="multi30k"), Path("given")).train.pairs == [("given", "x")]
-    with pytest.raises(InputError, match=r"train.de: not a directory; --data is that of multi30k"):
+    with pytest.raises(
+        InputError, match=r"train.de: not a directory; --data must be the directory of multi30k"
+    ):
         corpora.load(config(corpus="multi30k"), Path("given/train.de"))
-    with pytest.raises(InputError, match=r"named: no train.de with train.en"):
+    with pytest.raises(InputError, match=r"named: has no train.de with train.en"):
         corpora.load(config(corpus="multi30k"), Path("named"))
 
 

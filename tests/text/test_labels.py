@@ -1,4 +1,4 @@
-"""Labels made out of a corpus: which language, and singular or plural."""
+"""Labels derived from a corpus: language, and grammatical number."""
 
 import re
 
@@ -32,7 +32,7 @@ def test_the_number_of_a_caption_is_that_of_its_verb() -> None:
     )
     assert [label for _, label in english] == [label for _, label in german]
     assert labels.vocabulary(data("number")).words([4, 5]) == ["singular", "plural"]
-    # What opens with its subject and has no clause inside shows its number in the first finite verb.
+    # Simple sentences that open with their subject show its number in the first finite verb.
     finite = {"is": "singular", "has": "singular", "wants": "singular"}
     finite |= {"are": "plural", "have": "plural", "want": "plural"}
     checked = {"singular": 0, "plural": 0}

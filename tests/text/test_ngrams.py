@@ -1,4 +1,4 @@
-"""N-grams with Kneser–Ney smoothing: distributions, what they are made of, and that longer contexts help."""
+"""N-grams with Kneser–Ney smoothing: proper distributions, discounts, and use of longer contexts."""
 
 import math
 import random
@@ -33,10 +33,10 @@ def test_probabilities_sum_to_one_whatever_came_before(order: int) -> None:
         [chance.randrange(3, SIZE) for _ in range(length)] for length in range(6) for _ in range(5)
     ]
     for before in (*contexts, *([BEGIN, *context] for context in contexts), [4, 5], [BEGIN, 4, 5]):
-        found = model.probabilities(before)
-        assert found.shape == (SIZE,) and found.sum() == pytest.approx(1, abs=1e-12)
-        possible = np.delete(found, [BEGIN, PAD])
-        assert (possible > 0).all() and not found[[BEGIN, PAD]].any()
+        p = model.probabilities(before)
+        assert p.shape == (SIZE,) and p.sum() == pytest.approx(1, abs=1e-12)
+        possible = np.delete(p, [BEGIN, PAD])
+        assert (possible > 0).all() and not p[[BEGIN, PAD]].any()
 
 
 @orders
@@ -54,22 +54,20 @@ def test_perplexity_falls_with_the_order(
     texts: tuple[int, list[list[int]], list[list[int]]],
 ) -> None:
     size, train, test = texts
-    found = [NGrams(order, size, train).perplexity(test) for order in (1, 2, 3)]
-    assert found[0] > 2 * found[1] > 2.1 * found[2] > 10
+    one, two, three = (NGrams(order, size, train).perplexity(test) for order in (1, 2, 3))
+    assert one > 2 * two > 2.1 * three > 10
 
 
-def test_an_unseen_word_gets_what_was_taken_from_the_others() -> None:
-    model = NGrams(
-        1, SIZE, [[4, 4, 4, 5]]
-    )  # counts: 4 three times, 5 and </s> once; half is taken from each
-    found = model.probabilities([])
-    assert found[10] == found[UNKNOWN] == pytest.approx(1.5 / 5 / 9)
-    assert found[4] == pytest.approx(2.5 / 5 + 1.5 / 5 / 9)
-    assert found[END] == found[5] == pytest.approx(0.5 / 5 + 1.5 / 5 / 9)
+def test_an_unseen_word_gets_the_discounted_mass() -> None:
+    # Counts: 4 three times, 5 and </s> once; the discount is 0.5.
+    p = NGrams(1, SIZE, [[4, 4, 4, 5]]).probabilities([])
+    assert p[10] == p[UNKNOWN] == pytest.approx(1.5 / 5 / 9)
+    assert p[4] == pytest.approx(2.5 / 5 + 1.5 / 5 / 9)
+    assert p[END] == p[5] == pytest.approx(0.5 / 5 + 1.5 / 5 / 9)
 
 
 def test_a_word_that_follows_one_word_only_is_not_expected_after_others() -> None:
-    """ "San Francisco" is frequent, and comes after one word; "dogs" is rarer, and comes after many."""
+    """ "Francisco" is frequent, but follows one word only; "dogs" is rarer, but follows many."""
     san, francisco, dogs = 4, 5, 6
     model = NGrams(2, 12, [[san, francisco]] * 9 + [[other, dogs] for other in (7, 8, 9, 10)])
     after_new = model.probabilities([11])
@@ -79,13 +77,13 @@ def test_a_word_that_follows_one_word_only_is_not_expected_after_others() -> Non
 
 def test_log_probabilities_are_those_of_each_token_and_the_end() -> None:
     model = NGrams(3, SIZE, SENTENCES)
-    found = model.log_probabilities([4, 5, 6])
+    scores = model.log_probabilities([4, 5, 6])
     before: list[list[int]] = [[BEGIN], [BEGIN, 4], [4, 5], [5, 6]]
     expected = [
         math.log(model.probabilities(b)[id]) for b, id in zip(before, (4, 5, 6, END), strict=True)
     ]
-    assert found == pytest.approx(expected)
-    both = [*found, *model.log_probabilities([9])]
+    assert scores == pytest.approx(expected)
+    both = [*scores, *model.log_probabilities([9])]
     assert model.perplexity([[4, 5, 6], [9]]) == pytest.approx(math.exp(-sum(both) / 6))
 
 

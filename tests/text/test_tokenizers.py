@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import TokenizerConfig
-from seq2see.text import corpora, tokenizers
-from seq2see.text.tokenizers import SHARPNESS, Subwords, Tokenizer, Words
+from seq2see.text import corpora, subwords, tokenizers
+from seq2see.text.subwords import N_BEST, SHARPNESS, Subwords
+from seq2see.text.tokenizers import Tokenizer
 from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from seq2see.text.words import Words
 
 PAIRS = [
     ("Ein Hund läuft durch den grünen Park.", "A dog runs through the green park."),
@@ -30,9 +32,8 @@ PAIRS = [
     ("Der Mann trägt ein rotes T-Shirt.", "The man doesn't wear a red t-shirt."),
 ]
 TEXTS = [text for pair in PAIRS for text in pair]
-LETTERS = sorted(
-    {*"".join(TEXTS)} - {*"</>"}
-)  # SentencePiece leaves "<s>" and "</s>" out of its training text
+# SentencePiece leaves "<s>" and "</s>" out of its training text.
+LETTERS = sorted({*"".join(TEXTS)} - {*"</>"})
 MULTI30K = Path(os.environ.get("SEQ2SEE_DATA", "")) / "multi30k"
 real = pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not under SEQ2SEE_DATA")
 
@@ -41,7 +42,7 @@ bpe = Subwords.train(TEXTS, "bpe", 90)
 char = Subwords.train(TEXTS, "char", 90)
 german = Words.train([source for source, _ in PAIRS], "de", 1, None)
 english = Words.train([target for _, target in PAIRS], "en", 1, None)
-subwords = pytest.mark.parametrize(
+every_subwords = pytest.mark.parametrize(
     "tokenizer", [unigram, bpe, char], ids=["unigram", "bpe", "char"]
 )
 every = pytest.mark.parametrize(
@@ -77,13 +78,13 @@ def test_specials(tokenizer: Tokenizer) -> None:
     tokenizer.encode("\ud83d")  # half an emoji, as JSON can carry it
 
 
-@subwords
+@every_subwords
 @given(text=st.text(st.sampled_from(LETTERS), max_size=40))
 def test_subwords_give_the_text_back(tokenizer: Subwords, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
 
 
-def test_subwords_see_looks_not_code_points() -> None:
+def test_text_that_looks_equal_encodes_equally() -> None:
     assert unigram.encode("Ma\u0308nner\u00a0 im\tPark") == unigram.encode("Männer im Park")
 
 
@@ -123,29 +124,28 @@ def test_no_text_is_refused() -> None:
         Subwords.train(["", "  "], "unigram", 50)
 
 
-def test_samples_are_other_cuts_of_the_same_text() -> None:
+def test_samples_are_other_segmentations_of_the_same_text() -> None:
     text, generator = TEXTS[1], random.Random(3)
     drawn = Counter(tuple(unigram.sample(text, generator)) for _ in range(4000))
-    assert 1 < len(drawn) <= tokenizers.N_BEST
-    assert {unigram.decode(cut) for cut in drawn} == {text}
-    # The share of a cut is ∝ exp(α Σ log p).
-    weights = {cut: math.exp(SHARPNESS * sum(unigram._scores[id] for id in cut)) for cut in drawn}
-    shares = {cut: weight / sum(weights.values()) for cut, weight in weights.items()}
-    assert max(shares.values()) > 2 * min(
-        shares.values()
-    )  # so that drawing evenly would fail below
-    assert all(abs(drawn[cut] / 4000 - share) < 0.02 for cut, share in shares.items())
+    assert 1 < len(drawn) <= N_BEST
+    assert {unigram.decode(ids) for ids in drawn} == {text}
+    # The share of a segmentation is ∝ exp(α Σ log p).
+    weights = {ids: math.exp(SHARPNESS * sum(unigram._scores[id] for id in ids)) for ids in drawn}
+    shares = {ids: weight / sum(weights.values()) for ids, weight in weights.items()}
+    # Unequal shares, so that drawing uniformly would fail below.
+    assert max(shares.values()) > 2 * min(shares.values())
+    assert all(abs(drawn[ids] / 4000 - share) < 0.02 for ids, share in shares.items())
 
 
-def test_samples_hang_on_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_depend_on_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     warm = [unigram.sample(text, random.Random(7)) for text in TEXTS for _ in range(2)]
-    monkeypatch.setattr(tokenizers, "CACHED_SENTENCES", 0)
+    monkeypatch.setattr(subwords, "CACHED_SENTENCES", 0)
     cold = Subwords.train(TEXTS, "unigram", 90)
     assert [cold.sample(text, random.Random(7)) for text in TEXTS for _ in range(2)] == warm
-    assert not cold._cuts
+    assert not cold._segmentations
 
 
-def test_other_kinds_have_one_cut() -> None:
+def test_other_kinds_have_one_segmentation() -> None:
     for tokenizer in (bpe, german):
         assert tokenizer.sample(TEXTS[0], random.Random(1)) == tokenizer.encode(TEXTS[0])
 
@@ -178,7 +178,7 @@ def test_a_language_without_rules_is_refused(language: str) -> None:
         Words.train(["x"], language, 1, None)
 
 
-def test_without_spacy_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_spacy_its_installation_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(InputError, match=r"pip install 'seq2see\[words\]'"):
         Words.train(["x"], "de", 1, None)
@@ -264,9 +264,8 @@ def test_the_cache_is_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not taken()
     assert not taken(source="fr")
     (a, b), *rest = PAIRS
-    assert not taken(
-        pairs=[(a + b[:1], b[1:]), *rest]
-    )  # the same letters, cut between the sides elsewhere
+    # The same letters, divided between the sides elsewhere.
+    assert not taken(pairs=[(a + b[:1], b[1:]), *rest])
     assert not taken()
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     assert [taken(), taken()] == [False, True]
@@ -274,7 +273,8 @@ def test_the_cache_is_never_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_text_modules_import_fast_and_alone() -> None:
     heavy = "torch spacy sentencepiece numpy matplotlib"
-    code = "import sys, seq2see.text.corpora, seq2see.text.tokenizers\nprint(sorted({*sys.argv} & {*sys.modules}))"
+    code = "import sys, seq2see.text.corpora, seq2see.text.tokenizers\n"
+    code += "print(sorted({*sys.argv} & {*sys.modules}))"
     done = subprocess.run(
         [sys.executable, "-c", code, *heavy.split()], capture_output=True, text=True, check=True
     )
@@ -297,5 +297,5 @@ def test_multi30k_survives_words_and_subwords(language: str) -> None:
     words = Words.train(texts, language, 1, None)
     kept = sum(words.decode(words.encode(text)) == text for text in texts)
     assert kept / len(texts) >= 0.998  # one line has a space before its "..."
-    subwords = Subwords.train(texts, "unigram", 1000)
-    assert all(subwords.decode(subwords.encode(text)) == " ".join(text.split()) for text in texts)
+    pieces = Subwords.train(texts, "unigram", 1000)
+    assert all(pieces.decode(pieces.encode(text)) == " ".join(text.split()) for text in texts)

@@ -1,4 +1,4 @@
-"""Words are put together as a reader would."""
+"""Detokenisation: spaces and attached marks."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from seq2see.text.words import detokenise
         ("<unk> | , | <unk>", "<unk>, <unk>"),
     ],
 )
-def test_marks_cling_to_their_words(cut: str, text: str) -> None:
+def test_marks_attach_to_their_words(cut: str, text: str) -> None:
     assert detokenise(cut.split(" | "), splits_hyphens=True) == text
 
 

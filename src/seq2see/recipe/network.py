@@ -1,16 +1,18 @@
-"""The network of a recipe: its tables [model] and [reduce], and what every table is made of."""
+"""The table [model] of a recipe, and the base and number types of all tables."""
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
+Score = Literal["scaled_dot", "dot", "unscaled", "bilinear", "projected", "additive"]
+Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 
-# The keys of [model] that not every kind uses, and the kinds that do.
 RECURRENT = ("rnn", "lstm", "gru")
 BLOCKS = ("transformer", "prefix")
+# Keys of [model] that only some kinds use, and those kinds.
 USED_BY = {
     **dict.fromkeys(("heads", "feed_forward", "norm", "attention_width", "attention_bias"), BLOCKS),
     **dict.fromkeys(("positions", "max_positions"), (*BLOCKS, "conv")),
@@ -20,65 +22,46 @@ USED_BY = {
     "kernel": ("conv",),
 }
 
-# The keys of [reduce], the kind that uses them, and its modes that do.
-REDUCED_BY = (
-    (("r", "schedule", "match"), "merge", ("hard", "soft", "top")),
-    (("mode",), "prune", ("hard", "soft", "top")),
-    (("thresholds",), "prune", ("hard", "soft")),
-    (("temperature", "penalty"), "prune", ("soft",)),
-    (("keep",), "prune", ("top",)),
-)
-
 
 class Section(BaseModel):
-    """A table of the recipe: typed, frozen, and closed to unknown keys."""
+    """Table of a recipe: typed, immutable, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class ModelConfig(Section):
-    """The network, in the paper's words (section 3, table 3)."""
+    """Network, in the terms of the paper (section 3, table 3)."""
 
     kind: Literal["transformer", "rnn", "lstm", "gru", "conv", "prefix"] = "transformer"
     width: Count = 256  # d_model
-    heads: Count = 4  # h; each looks through attention_width / heads numbers
+    heads: Count = 4  # h; each has attention_width / heads dimensions
     encoder_layers: Count = 3  # N
     decoder_layers: Count = 3  # N
-    feed_forward: Count | None = None  # by default 4 × width
+    feed_forward: Count | None = None  # d_ff; by default 4 × width
     dropout: Share = 0.1  # P_drop: on embeddings, residuals and inside the feed-forward
     attention_dropout: Share = 0.0  # on the attention weights
     norm: Literal["pre", "post"] = "pre"  # before each sublayer, or after it as in the paper
-    score: Literal["scaled_dot", "dot", "unscaled", "bilinear", "projected", "additive"] = (
-        "scaled_dot"
-    )
-    attention_width: Count | None = (
-        None  # numbers that all heads together look through; by default width
-    )
-    attention_bias: bool = True
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] = (
-        "sinusoidal"  # none: a bag of words
-    )
-    max_positions: Count = (
-        256  # how many are learned; with the other kinds a sentence may have any length
-    )
+    score: Score = "scaled_dot"  # of a query and a key
+    attention_width: Count | None = None  # dimensions of all heads together; by default width
+    attention_bias: bool = True  # in the projections of query, key and value, and of the output
+    positions: Positions = "sinusoidal"  # none: a bag of words
+    max_positions: Count = 256  # longest sequence of learned positions; other kinds have no limit
     embedding_init: Literal["normal", "xavier"] = "normal"  # normal: standard deviation width^-0.5
-    tie: Literal["all", "target", "none"] | None = (
-        None  # share embeddings; by default all with one vocabulary
-    )
-    attend: bool = True  # rnn, lstm, gru: look at all states of the encoder; false: the last one is all there is
-    kernel: Count = 3  # conv: words that a layer sees at once
-    patch: Count = 4  # images: pixels on a side of a patch, which is what a word is in text
-    overlap: Whole = 0  # images: pixels on each side by which a patch reaches into its neighbours
-    pool: Literal["class", "mean"] = (
-        "class"  # images: what is classified, a token of its own or the mean of all
-    )
+    # Share the embeddings of source, target and output (all), or of target and output (target);
+    # by default all with one vocabulary, else target.
+    tie: Literal["all", "target", "none"] | None = None
+    attend: bool = True  # rnn, lstm, gru: false gives the decoder the last encoder state alone
+    kernel: Count = 3  # conv: receptive field of one layer, in tokens
+    patch: Count = 4  # images: side in pixels of a patch, the picture's counterpart of a token
+    overlap: Whole = 0  # images: pixels by which a patch extends into each neighbour
+    pool: Literal["class", "mean"] = "class"  # images: classify a class token or the mean of all
 
     @model_validator(mode="after")
     def _used(self) -> Self:
         for key, kinds in USED_BY.items():
             if key in self.model_fields_set and self.kind not in kinds:
-                known = " or ".join(map(repr, kinds))
-                raise ValueError(f"model.{key} is for model.kind {known}, not for {self.kind!r}")
+                users = " or ".join(map(repr, kinds))
+                raise ValueError(f"model.{key} is for model.kind {users}, not for {self.kind!r}")
         for key in ("score", "attention_dropout"):
             if key in self.model_fields_set and not self.attend:
                 raise ValueError(f"model.{key} is for attention, and model.attend is false")
@@ -87,32 +70,27 @@ class ModelConfig(Section):
     @model_validator(mode="after")
     def _divisible(self) -> Self:
         if self.kind in RECURRENT and self.width % 2:
-            raise ValueError(
-                f"model.width ({self.width}) must be even: half of it reads the source from each end"
-            )
+            rule = "must be even: half of it reads the source from each end"
+            raise ValueError(f"model.width ({self.width}) {rule}")
         if self.kind == "conv" and self.positions == "rotary":
-            raise ValueError(
-                "model.positions 'rotary' is for self-attention, which model.kind 'conv' has not"
-            )
+            rule = "is for self-attention, which model.kind 'conv' does not have"
+            raise ValueError(f"model.positions 'rotary' {rule}")
         if self.kind == "prefix" and self.positions == "rotary":
-            raise ValueError(
-                "model.positions 'rotary' is for one sequence; of model.kind 'prefix' both sides begin at 0"
-            )
+            rule = "is for one sequence; in model.kind 'prefix' both sides start at position 0"
+            raise ValueError(f"model.positions 'rotary' {rule}")
         name = "width" if self.attention_width is None else "attention_width"
-        if self.kind in BLOCKS and getattr(self, name) % self.heads:
-            raise ValueError(
-                f"model.{name} ({getattr(self, name)}) must be divisible by model.heads ({self.heads})"
-            )
+        width = self.attention_width or self.width
+        if self.kind in BLOCKS and width % self.heads:
+            rule = f"must be divisible by model.heads ({self.heads})"
+            raise ValueError(f"model.{name} ({width}) {rule}")
         if self.positions == "rotary" and self.head_size % 2:
-            raise ValueError(
-                f"model.{name} / model.heads ({self.head_size}) must be even for rotary positions"
-            )
+            rule = "must be even for rotary positions"
+            raise ValueError(f"model.{name} / model.heads ({self.head_size}) {rule}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"model.width ({self.width}) must be even for sinusoidal positions")
         if self.overlap > 2 * self.patch:
-            raise ValueError(
-                f"model.overlap ({self.overlap}) must be at most twice model.patch ({self.patch})"
-            )
+            rule = f"must be at most twice model.patch ({self.patch})"
+            raise ValueError(f"model.overlap ({self.overlap}) {rule}")
         return self
 
     @property
@@ -125,73 +103,10 @@ class ModelConfig(Section):
 
     @property
     def attention(self) -> dict[str, Any]:
-        """What every attention of the network is told, in the words of `MultiHeadAttention`."""
+        """Keyword arguments of every `MultiHeadAttention` of the network."""
         return {
             "inner": self.attention_width,
             "bias": self.attention_bias,
             "dropout": self.attention_dropout,
             "score": self.score,
         }
-
-
-class ReduceConfig(Section):
-    """Fewer tokens from layer to layer of the encoder: merged (Bolya et al., 2023) or pruned (Kim et al., 2022)."""
-
-    kind: Literal["none", "merge", "prune"] = "none"
-    r: int | list[int] = 8  # merge: so many tokens in each layer, or a number for each
-    schedule: Literal["constant", "decreasing"] = (
-        "constant"  # merge: r everywhere, or from 2 r down to 0
-    )
-    match: Literal["bipartite", "neighbours"] = (
-        "bipartite"  # merge: the most alike, or the most alike side by side
-    )
-    mode: Literal["hard", "soft", "top"] = (
-        "hard"  # prune: below thresholds; these learned; or all but the best
-    )
-    thresholds: float | list[float] = (
-        0.5  # hard, soft: 1 is an even share of attention; one rises to the last layer
-    )
-    temperature: Annotated[float, Field(gt=0)] = (
-        0.1  # soft: how far around its threshold a token counts in part
-    )
-    penalty: Annotated[float, Field(gt=0)] = 0.1  # soft: what keeping all tokens adds to the loss
-    keep: float | list[float] = (
-        0.5  # top: the share of the tokens left; one falls to the last layer
-    )
-
-    @field_validator("r", "thresholds", "keep", mode="before")
-    @classmethod
-    def _numbers(cls, value: Any, field: ValidationInfo) -> Any:
-        whole = field.field_name == "r"
-        rule = "a whole number of at least 0" if whole else "a number from 0 to 1"
-        for each in value if isinstance(value, list) else [value]:
-            number = type(each) is int or (type(each) is float and not whole)
-            if not number or each < 0 or (each > 1 and not whole):
-                raise ValueError(
-                    f"reduce.{field.field_name} = {value!r}: must be {rule}, or one for each layer"
-                )
-        return value
-
-    @model_validator(mode="after")
-    def _used(self) -> Self:
-        for keys, kind, modes in REDUCED_BY:
-            for key in self.model_fields_set & {*keys}:
-                if self.kind != kind or self.mode not in modes:
-                    how = (
-                        f" and reduce.mode {' or '.join(map(repr, modes))}"
-                        if len(modes) < 3
-                        else ""
-                    )
-                    raise ValueError(f"reduce.{key} is for reduce.kind {kind!r}{how}")
-        return self
-
-    def check(self, layers: int) -> None:
-        """A list has a number for each layer."""
-        for key in ("r", "thresholds", "keep"):
-            value = getattr(self, key)
-            if isinstance(value, list) and len(value) != layers:
-                raise ValueError(
-                    f"reduce.{key} has {len(value)} numbers; model.encoder_layers is {layers}"
-                )
-        if isinstance(self.r, list) and self.schedule != "constant":
-            raise ValueError("reduce.schedule is for one reduce.r; a list is a schedule itself")

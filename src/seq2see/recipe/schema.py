@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from seq2see.errors import InputError
 from seq2see.recipe.network import Count, Section, Share, Whole
 from seq2see.recipe.network import ModelConfig as ModelConfig
-from seq2see.recipe.network import ReduceConfig as ReduceConfig
+from seq2see.recipe.reduction import ReduceConfig as ReduceConfig
 from seq2see.recipe.toml import first_problem, override, read, written
 from seq2see.recipe.toml import shipped as shipped
 

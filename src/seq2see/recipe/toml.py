@@ -1,4 +1,4 @@
-"""Recipes as TOML: read, overridden by --set, written; and the one line that says what is wrong with one."""
+"""Recipes as TOML: reading, overriding with --set, writing, and one-line error messages."""
 
 import difflib
 import math
@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from seq2see.errors import InputError
 
-# A recipe holds one key of each group, so that one given by --set takes the other's place.
-RIVALS = (
+# Mutually exclusive keys: one given by --set replaces the others of its group.
+EXCLUSIVE = (
     ("train.steps", "train.epochs", "train.minutes"),
     ("train.batch_tokens", "train.batch_sentences"),
     ("data.corpus", "data.train"),
@@ -22,7 +22,7 @@ RIVALS = (
 
 
 def shipped() -> list[str]:
-    """The names of the recipes that come with the package."""
+    """List the names of the recipes that ship with the package."""
     return sorted(
         entry.name.removesuffix(".toml")
         for entry in resources.files("seq2see.recipes").iterdir()
@@ -31,7 +31,7 @@ def shipped() -> list[str]:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The tables of a TOML file, or of a shipped recipe by its bare name."""
+    """Read a TOML file, or a shipped recipe by its bare name."""
     try:
         if str(path) in shipped() and not Path(path).is_file():
             text = (resources.files("seq2see.recipes") / f"{path}.toml").read_text(encoding="utf-8")
@@ -40,9 +40,7 @@ def read(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except FileNotFoundError:
         known = ", ".join(shipped())
-        raise InputError(
-            f"{path}: no such recipe; a path, or one that is shipped: {known}"
-        ) from None
+        raise InputError(f"{path}: no such recipe; give a path or a shipped one: {known}") from None
     except OSError as error:
         raise InputError(
             f"{path}: cannot read the recipe: {os.strerror(error.errno or 0)}"
@@ -56,7 +54,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def override(table: dict[str, Any], given: str) -> None:
-    """Put `section.key=value` into the tables, in the place of its rivals."""
+    """Set `section.key=value` in the tables, and remove the keys that it excludes."""
     key, equals, text = given.partition("=")
     section, dot, name = key.strip().partition(".")
     if not (equals and dot and section and name):
@@ -65,35 +63,29 @@ def override(table: dict[str, Any], given: str) -> None:
         value: Any = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()  # a bare word is a string: --set model.norm=post
-    rows = table.setdefault(section, {})
-    if not isinstance(rows, dict):
+    keys = table.setdefault(section, {})
+    if not isinstance(keys, dict):
         raise InputError(f"--set {given!r}: {section!r} is not a table of the recipe")
-    for rivals in RIVALS:
-        if key.strip() in rivals:
-            for rival in rivals:
-                rows.pop(rival.partition(".")[2], None)
-    rows[name] = value
+    for group in EXCLUSIVE:
+        if key.strip() in group:
+            for excluded in group:
+                keys.pop(excluded.partition(".")[2], None)
+    keys[name] = value
 
 
 def first_problem(error: ValidationError, known: Sequence[str]) -> str:
-    """What to tell of a refused recipe; `known` are all keys there are, a table before its own."""
-    # An unknown key is often the misspelt one that then counts as missing: it comes first.
-    problem = min(
-        error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
-    )
-    place = [
-        str(part)
-        for part in problem["loc"]
-        if part not in ("str", "list[str]", "dict[str,union[str,list[str]]]")
-    ]
-    key = ".".join(place)
-    if problem["type"] == "extra_forbidden":
-        nearest = _nearest(place, known)
-        hint = (
-            f"did you mean {nearest}?"
-            if nearest
-            else f"known: {', '.join(_siblings(place, known))}"
-        )
+    """Describe the first error of a recipe; `known` lists all keys, each table before its keys."""
+    problems = error.errors(include_url=False)
+    # Unknown keys first: a misspelt key often also counts as missing.
+    unknown = [problem for problem in problems if problem["type"] == "extra_forbidden"]
+    problem = (unknown or problems)[0]
+    types = ("str", "list[str]", "dict[str,union[str,list[str]]]")  # pydantic's, not keys
+    path = [str(part) for part in problem["loc"] if part not in types]
+    key = ".".join(path)
+    if unknown:
+        nearest = _nearest(path, known)
+        siblings = ", ".join(_siblings(path, known))
+        hint = f"did you mean {nearest}?" if nearest else f"known: {siblings}"
         return f"unknown key {key}; {hint}"
     if problem["type"] == "missing":
         return f"{key} is missing"
@@ -102,45 +94,39 @@ def first_problem(error: ValidationError, known: Sequence[str]) -> str:
     return f"{key} = {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
-def _nearest(place: list[str], known: Sequence[str]) -> str | None:
-    """The known key that an unknown one stands for: misspelt, or else in the wrong table."""
-    for keys, cutoff in ((_siblings(place, known), 0.6), (known, 0.8)):
+def _nearest(path: list[str], known: Sequence[str]) -> str | None:
+    """Guess the key meant by an unknown one: a misspelt sibling, or a key of another table."""
+    for keys, cutoff in ((_siblings(path, known), 0.6), (known, 0.8)):
         names = {key.rpartition(".")[2]: key for key in keys}
-        for name in difflib.get_close_matches(place[-1], names, n=1, cutoff=cutoff):
-            return names[name]
+        matches = difflib.get_close_matches(path[-1], names, n=1, cutoff=cutoff)
+        if matches:
+            return names[matches[0]]
     return None
 
 
-def _siblings(place: list[str], known: Sequence[str]) -> list[str]:
-    prefix = ".".join(place[:-1])
-    return [key for key in known if key.rpartition(".")[0] == prefix]
+def _siblings(path: list[str], known: Sequence[str]) -> list[str]:
+    table = ".".join(path[:-1])
+    return [key for key in known if key.rpartition(".")[0] == table]
 
 
 def written(sections: dict[str, Any]) -> str:
-    """Tables as TOML; what belongs to none stands before the first."""
-    alone = [
-        f"{key} = {_toml(value)}" for key, value in sections.items() if not isinstance(value, dict)
-    ]
-    lines = [*alone, ""] if alone else []
-    for name, section in sections.items():
-        if isinstance(section, dict):
-            lines += [
-                f"[{name}]",
-                *(f"{key} = {_toml(value)}" for key, value in section.items()),
-                "",
-            ]
-    return "\n".join(lines)
+    """Format tables as TOML; keys outside any table come first."""
+    tables = {name: value for name, value in sections.items() if isinstance(value, dict)}
+    top = {name: value for name, value in sections.items() if name not in tables}
+    blocks = [_rows(top)] if top else []
+    blocks += [f"[{name}]\n{_rows(table)}" for name, table in tables.items()]
+    return "\n".join(blocks)
+
+
+def _rows(table: dict[str, Any]) -> str:
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        escaped = "".join(
-            f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else f"\\{c}" if c in '"\\' else c
-            for c in value
-        )
-        return f'"{escaped}"'
+        return f'"{"".join(map(_escaped, value))}"'
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -148,3 +134,9 @@ def _toml(value: Any) -> str:
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else str(value)
     return str(value)
+
+
+def _escaped(character: str) -> str:
+    if ord(character) < 32 or ord(character) == 127:
+        return f"\\u{ord(character):04x}"
+    return f"\\{character}" if character in '"\\' else character

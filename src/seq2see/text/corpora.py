@@ -1,4 +1,4 @@
-"""Parallel text: aligned files, TSV, directories and named corpora, checked while they are read."""
+"""Parallel corpora: aligned files, TSV, directories and named corpora, checked while read."""
 
 import gzip
 import hashlib
@@ -18,17 +18,17 @@ CAPTIONS = {"train": 50_000, "val": 1000, "test": 1000, "test_structures": 1000}
 
 @dataclass(frozen=True)
 class Parallel:
-    """Pairs of sentences in the order of their file."""
+    """Sentence pairs of one split, in the order of the file."""
 
     name: str  # "train", "val", "test_2016_flickr", …
     pairs: list[Pair]
     digest: str  # SHA-256 of the text of both sides
-    dropped: int = 0  # pairs with an empty side, left out
+    dropped: int = 0  # pairs left out because a side was empty
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a run learns from, chooses by and is scored on."""
+    """Training, validation and test sets of a run."""
 
     train: Parallel
     val: Parallel
@@ -36,52 +36,57 @@ class Corpus:
 
 
 def load(config: DataConfig, data: Path | None = None) -> Corpus:
-    """Read the corpus that a recipe names; `data` is its directory, or what its paths are relative to."""
-    found = _captions(config, data) if config.corpus == "captions" else _of_files(config, data)
-    tests = {name: joined(test, config.join) for name, test in found.tests.items()}
-    return Corpus(joined(found.train, config.join), joined(found.val, config.join), tests)
+    """Read a recipe's corpus; `data` is its directory, or the base of the recipe's paths."""
+    load_splits = _load_captions if config.corpus == "captions" else _load_files
+    corpus = load_splits(config, data)
+    return Corpus(
+        joined(corpus.train, config.join),
+        joined(corpus.val, config.join),
+        {name: joined(test, config.join) for name, test in corpus.tests.items()},
+    )
 
 
 def joined(parallel: Parallel, count: int) -> Parallel:
-    """So many consecutive pairs as one long pair; what is left at the end makes a shorter one."""
+    """Join every `count` consecutive pairs into one long pair; the last may be shorter."""
     if count == 1:
         return parallel
-    groups = [
-        parallel.pairs[start : start + count] for start in range(0, len(parallel.pairs), count)
-    ]
-    pairs = [
-        (" ".join(source for source, _ in group), " ".join(target for _, target in group))
-        for group in groups
-    ]
+    pairs = []
+    for start in range(0, len(parallel.pairs), count):
+        group = parallel.pairs[start : start + count]
+        source = " ".join(source for source, _ in group)
+        target = " ".join(target for _, target in group)
+        pairs.append((source, target))
     return _parallel(parallel.name, pairs, parallel.dropped)
 
 
-def _of_files(config: DataConfig, data: Path | None) -> Corpus:
-    where, val_paths, test_paths = _origins(config, data)
-    train = _read("train", where, config, data)
+def _load_files(config: DataConfig, data: Path | None) -> Corpus:
+    train_paths, val_paths, test_paths = _locate(config, data)
+    train = _read("train", train_paths, config, data)
     val = None if val_paths is None else _read("val", val_paths, config, data)
     tests = {name: _read(name, paths, config, data) for name, paths in test_paths.items()}
-    wanted = [name for name, given in (("val", val), ("test", tests)) if not given]
-    if wanted and config.hold_out:
-        kept, *held = hold_out(train.pairs, config.hold_out, len(wanted))
-        if not kept or not all(held):
+    missing = [name for name, split in (("val", val), ("test", tests)) if not split]
+    if missing and config.hold_out:
+        kept, *held_out = hold_out(train.pairs, config.hold_out, len(missing))
+        if not kept or not all(held_out):
             raise InputError(
-                f"data.train = {config.train!r}: {len(train.pairs)} pairs are too few or too much alike to "
-                f"hold out {' and '.join(wanted)}; give data.{' and data.'.join(wanted)}"
+                f"data.train = {config.train!r}: {len(train.pairs)} pairs are too few or too much "
+                f"alike to hold out {' and '.join(missing)}; give data.{' and data.'.join(missing)}"
             )
         train = _parallel("train", kept, train.dropped)
-        parts = {name: _parallel(name, pairs) for name, pairs in zip(wanted, held, strict=True)}
-        val = parts.pop("val", val)
-        tests |= parts
+        splits = {
+            name: _parallel(name, pairs) for name, pairs in zip(missing, held_out, strict=True)
+        }
+        val = splits.pop("val", val)
+        tests |= splits
     if config.limit is not None:
         train = _parallel("train", train.pairs[: config.limit], train.dropped)
     if val is None:
-        raise InputError("data.hold_out = 0, but nothing to validate on; give data.val")
+        raise InputError("data.hold_out = 0, but there is no validation set; give data.val")
     return Corpus(train, val, tests)
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 text file, plain or gzip; only a line feed ends a line, with or without CR."""
+    """Read the lines of a UTF-8 text file, plain or gzip, ended by LF or CR LF alone."""
     try:
         content = path.read_bytes()
         if content[:2] == b"\x1f\x8b":
@@ -103,77 +108,72 @@ def read_lines(path: Path) -> list[str]:
         raise InputError(f"{path}: an empty file; a corpus has one sentence a line")
     if not text.strip("\ufeff\r\n\t "):
         raise InputError(f"{path}: nothing but empty lines; a corpus has one sentence a line")
-    # Not splitlines(): it also breaks at U+2028, U+0085 and form feeds, and puts the two sides out of step.
-    return [
-        line.removesuffix("\r")
-        for line in text.removeprefix("\ufeff").removesuffix("\n").split("\n")
-    ]
+    # splitlines() would also break at U+2028, U+0085 and form feeds, and misalign the two sides.
+    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in lines]
 
 
 def read_aligned(*paths: Path) -> list[list[str]]:
-    """The lines of text files that must have as many."""
-    first, *others = [(path, read_lines(path)) for path in paths]
-    for path, lines in others:
-        if len(lines) != len(first[1]):
+    """Read text files that must have equally many lines."""
+    texts = [read_lines(path) for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        if len(lines) != len(texts[0]):
             raise InputError(
-                f"{first[0]} has {len(first[1])} lines and {path} {len(lines)}; they must pair up"
+                f"{paths[0]} has {len(texts[0])} lines and {path} {len(lines)}; they must pair up"
             )
-    return [first[1], *(lines for _, lines in others)]
+    return texts
 
 
 def read_pairs(
     paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None
 ) -> list[Pair]:
-    """The pairs of a TSV (one path), or of two files that are aligned line by line (a list of two)."""
+    """Read the pairs of a TSV (one path) or of two line-aligned files (a list of two)."""
     if isinstance(paths, str):
         return _read_table(_resolve(paths, base), columns)
     if len(paths) != 2:
         raise InputError(
             f"{paths}: lists {len(paths)} files; two aligned files are [source, target]"
         )
-    source, target = (_resolve(path, base) for path in paths)
-    left, right = read_lines(source), read_lines(target)
-    if len(left) != len(right):
-        raise InputError(
-            f"{source} has {len(left)} lines but {target} has {len(right)}; aligned files have as many lines"
-        )
-    return list(zip(left, right, strict=True))
+    sources, targets = read_aligned(*(_resolve(path, base) for path in paths))
+    return list(zip(sources, targets, strict=True))
 
 
 def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
-    """Split off parts of `count` pairs, at most 5 % each (but one), that share no sentence with the rest."""
-    # Whole groups of pairs that share either side move together, in an order that hangs on their text alone:
-    # neither the order of the file nor a sentence with two translations lets a test sentence into training.
+    """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
+
+    A set holds at most 5 % of the pairs, but may always hold one. The rest comes first.
+    """
+    # Pairs that share a side move as one group, in an order that depends on their text alone:
+    # neither the order of the file nor a sentence with two translations can leak a test sentence
+    # into training.
     groups: dict[int, list[int]] = {}
-    for index, root in enumerate(_groups(pairs)):
+    for index, root in enumerate(_group_roots(pairs)):
         groups.setdefault(root, []).append(index)
     count = min(count, max(1, len(pairs) // 20))
-    large = max(
-        1, count // 100
-    )  # small groups first: a large one would make a test of few, much alike sentences
+    # Small groups first: a large one would fill a test set with a few similar sentences.
+    large = max(1, count // 100)
     keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]
-    ordered = sorted(
-        groups.values(),
-        key=lambda group: (
-            len(group) if len(group) > large else 0,
-            min(keys[index] for index in group),
-        ),
-    )
-    sizes, part_of = [0] * parts, [0] * len(pairs)
-    for group in ordered:
+
+    def order(group: list[int]) -> tuple[int, bytes]:
+        size = len(group) if len(group) > large else 0
+        return size, min(keys[index] for index in group)
+
+    sizes = [0] * parts
+    split_of = [0] * len(pairs)
+    for group in sorted(groups.values(), key=order):
         part = next((part for part in range(parts) if sizes[part] + len(group) <= count), None)
         if part is not None:
             sizes[part] += len(group)
             for index in group:
-                part_of[index] = part + 1
-    split: list[list[Pair]] = [[] for _ in range(parts + 1)]
-    for pair, part in zip(pairs, part_of, strict=True):
-        split[part].append(pair)
-    return split
+                split_of[index] = part + 1
+    splits: list[list[Pair]] = [[] for _ in range(parts + 1)]
+    for pair, split in zip(pairs, split_of, strict=True):
+        splits[split].append(pair)
+    return splits
 
 
-def _groups(pairs: Sequence[Pair]) -> list[int]:
-    """For each pair the first of its group, by union–find over the texts of both sides."""
+def _group_roots(pairs: Sequence[Pair]) -> list[int]:
+    """Find the first pair of each pair's group, by union–find over the texts of both sides."""
     parent = list(range(len(pairs)))
 
     def root(index: int) -> int:
@@ -185,71 +185,73 @@ def _groups(pairs: Sequence[Pair]) -> list[int]:
     for side in (0, 1):
         first: dict[str, int] = {}
         for index, pair in enumerate(pairs):
-            # Case and spacing do not make another sentence.
-            one, other = (
-                root(index),
-                root(first.setdefault(" ".join(pair[side].split()).casefold(), index)),
-            )
+            # Sentences that differ in case or spacing alone count as equal.
+            text = " ".join(pair[side].split()).casefold()
+            one = root(index)
+            other = root(first.setdefault(text, index))
             parent[max(one, other)] = min(one, other)
     return [root(index) for index in range(len(pairs))]
 
 
-def _captions(config: DataConfig, data: Path | None) -> Corpus:
+def _load_captions(config: DataConfig, data: Path | None) -> Corpus:
     if data is not None:
         raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
     if {config.source, config.target} != {"de", "en"}:
         raise InputError(
             f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}"
         )
+    counts = CAPTIONS | {"train": config.limit or CAPTIONS["train"]}
     splits = {}
-    for name, count in CAPTIONS.items():
-        drawn = captions.generate(name, config.limit or count if name == "train" else count)
-        pairs = [(caption.source, caption.target) for caption in drawn]
+    for name, count in counts.items():
+        pairs = [(caption.source, caption.target) for caption in captions.generate(name, count)]
         if config.source == "en":
             pairs = [(english, german) for german, english in pairs]
         splits[name] = _parallel(name, pairs)
     return Corpus(splits.pop("train"), splits.pop("val"), splits)
 
 
-def _origins(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None, dict[str, Paths]]:
-    """Where train, val and each test stand; what the recipe names goes before what a directory holds."""
-    where: Paths | None = str(multi30k.folder(config, base)) if config.corpus else config.train
-    assert where is not None  # the recipe holds either a corpus or paths
-    splits = _splits(where, "train", config, base)
-    val, tests = splits.get("val"), config.test
+def _locate(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None, dict[str, Paths]]:
+    """Locate train, val and tests; the recipe's own paths precede the splits of a directory."""
+    origin: Paths | None = str(multi30k.folder(config, base)) if config.corpus else config.train
+    assert origin is not None  # a recipe has either a corpus or paths
+    splits = _splits(origin, "train", config, base)
+    val = splits.get("val")
     if config.val is not None:
         val = _splits(config.val, "val", config, base)["val"]
-    if not isinstance(tests, dict):
-        found = splits if tests is None else _splits(tests, "test", config, base)
-        tests = {name: paths for name, paths in found.items() if name.startswith("test")}
+    if isinstance(config.test, dict):
+        return splits["train"], val, config.test
+    candidates = splits if config.test is None else _splits(config.test, "test", config, base)
+    tests = {name: paths for name, paths in candidates.items() if name.startswith("test")}
     return splits["train"], val, tests
 
 
 def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> dict[str, Paths]:
-    """The one split that a path names, or all those in a directory of {split}.{language}[.gz]."""
+    """Return the one split a path names, or all in a directory of {split}.{language}[.gz]."""
     if not isinstance(paths, str):
         return {name: paths}
     directory = _resolve(paths, base)
     if not directory.exists():
         raise InputError(
-            f"{directory}: no such file for data.{name}; relative to --data, else to the working folder"
+            f"{directory}: no such file for data.{name}; "
+            "paths are relative to --data, else to the working directory"
         )
     if not directory.is_dir():
         return {name: paths}
-    sides: list[dict[str, str]] = [{}, {}]
-    for path in sorted(directory.iterdir()):  # a plain file stands before its .gz, and is taken
+    files: dict[tuple[str, str], str] = {}
+    for path in sorted(directory.iterdir()):  # a plain file sorts before its .gz and is preferred
         split, _, language = path.name.removesuffix(".gz").rpartition(".")
-        for side, code in zip(sides, (config.source, config.target), strict=True):
-            if language == code and (split in ("train", "val") or split.startswith("test")):
-                side.setdefault(split, str(path.absolute()))
-    both: dict[str, Paths] = {
-        split: [path, sides[1][split]] for split, path in sides[0].items() if split in sides[1]
-    }
-    if name not in both and not (name == "test" and any(split.startswith(name) for split in both)):
+        if split in ("train", "val") or split.startswith("test"):
+            files.setdefault((split, language), str(path.absolute()))
+    splits: dict[str, Paths] = {}
+    for split, language in files:
+        if language == config.source and (split, config.target) in files:
+            splits[split] = [files[split, config.source], files[split, config.target]]
+    given = any(split.startswith("test") for split in splits) if name == "test" else name in splits
+    if not given:
         raise InputError(
-            f"{directory}: no {name}.{config.source} with {name}.{config.target} (or .gz) in there"
+            f"{directory}: has no {name}.{config.source} with {name}.{config.target} (or .gz)"
         )
-    return both
+    return splits
 
 
 def _read(name: str, paths: Paths, config: DataConfig, base: Path | None) -> Parallel:
@@ -260,25 +262,25 @@ def _read(name: str, paths: Paths, config: DataConfig, base: Path | None) -> Par
 
 
 def _read_table(path: Path, columns: tuple[int, int]) -> list[Pair]:
+    needed = max(columns) + 1
     pairs = []
     for number, line in enumerate(read_lines(path), start=1):
-        cells = line.split("\t") if line.strip() else [""] * (max(columns) + 1)
-        if len(cells) <= max(columns):
+        cells = line.split("\t") if line.strip() else [""] * needed
+        if len(cells) < needed:
             raise InputError(
-                f"{path}:{number}: {len(cells)} tab-separated columns, but data.columns = {list(columns)} "
-                f"needs {max(columns) + 1}"
+                f"{path}:{number}: {len(cells)} tab-separated columns, "
+                f"but data.columns = {list(columns)} needs {needed}"
             )
         pairs.append((cells[columns[0]], cells[columns[1]]))
     return pairs
 
 
 def _parallel(name: str, pairs: Sequence[Pair], dropped: int = 0) -> Parallel:
+    """Drop pairs with an empty side, and hash the others."""
     kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
     digest = hashlib.sha256()
     for source, target in kept:
-        digest.update(
-            f"{source}\n{target}\n".encode()
-        )  # unambiguous, since no line holds a line feed
+        digest.update(f"{source}\n{target}\n".encode())  # unambiguous: no line holds a line feed
     return Parallel(name, kept, digest.hexdigest(), dropped + len(pairs) - len(kept))
 
 

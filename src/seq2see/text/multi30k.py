@@ -1,4 +1,4 @@
-"""Multi30k: captions of 30,000 pictures in German, English and French; where it is, or downloaded once."""
+"""Multi30k: captions of 30,000 pictures in German, English and French, local or downloaded."""
 
 import hashlib
 import os
@@ -28,34 +28,38 @@ SUMS = {
 
 
 def folder(config: DataConfig, data: Path | None) -> Path:
-    """The directory of Multi30k: given, under SEQ2SEE_DATA, or downloaded once into the cache."""
-    if data is not None and not data.is_dir():
-        raise InputError(f"{data}: not a directory; --data is that of multi30k")
+    """Return the directory of Multi30k: `data`, under SEQ2SEE_DATA, or the download cache."""
     if data is not None:
+        if not data.is_dir():
+            raise InputError(f"{data}: not a directory; --data must be the directory of multi30k")
         return data.absolute()
-    if (known := os.environ.get("SEQ2SEE_DATA")) and (named := Path(known) / "multi30k").is_dir():
-        return named.absolute()
-    cache = (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seq2see" / "multi30k"
-    )
+    if corpora := os.environ.get("SEQ2SEE_DATA"):
+        local = Path(corpora) / "multi30k"
+        if local.is_dir():
+            return local.absolute()
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = caches / "seq2see" / "multi30k"
     for split in ("train", "val", "test_2016_flickr", "test_2017_flickr"):
         for language in (config.source, config.target):
-            if (name := f"{split}.{language}.gz") not in SUMS:
+            name = f"{split}.{language}.gz"
+            if name not in SUMS:
                 raise InputError(f"data.corpus 'multi30k' is de, en and fr, not {language!r}")
             _download(name, cache)
     return cache.absolute()
 
 
 def _download(name: str, directory: Path) -> None:
-    """Fetch one file of Multi30k unless it is there, and keep it only if it is the one we know."""
-    path, url = directory / name, f"{HOME}/{name}"
+    """Download a file unless it is cached; keep it only if its checksum is the pinned one."""
+    path = directory / name
+    url = f"{HOME}/{name}"
     try:
         if path.exists() and sha256(path) == SUMS[name]:
             return
         with urllib.request.urlopen(url, timeout=30) as response:
             content: bytes = response.read()
-        if (found := hashlib.sha256(content).hexdigest()) != SUMS[name]:
-            raise InputError(f"{url}: SHA-256 {found} instead of {SUMS[name]}; nothing was kept")
+        checksum = hashlib.sha256(content).hexdigest()
+        if checksum != SUMS[name]:
+            raise InputError(f"{url}: SHA-256 {checksum} instead of {SUMS[name]}; nothing was kept")
         directory.mkdir(parents=True, exist_ok=True)
         write_atomically(path, lambda temporary: temporary.write_bytes(content))
     except (OSError, HTTPException) as error:

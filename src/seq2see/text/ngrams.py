@@ -1,4 +1,4 @@
-"""The language model before neural ones: counted n-grams, smoothed (Kneser and Ney 1995; Chen and Goodman 1998)."""
+"""N-gram language model with modified Kneser–Ney smoothing (Chen and Goodman 1998)."""
 
 import math
 from collections import Counter
@@ -10,74 +10,83 @@ from numpy.typing import NDArray
 from seq2see.text.vocab import BEGIN, END, PAD
 
 Context = tuple[int, ...]
-Row = tuple[NDArray[np.int64], NDArray[np.int64]]  # words, and how often each came
+Row = tuple[NDArray[np.int64], NDArray[np.int64]]  # words, and their counts
 
 
 class NGrams:
-    """p(w | h) = max(c(h w) − D, 0) / c(h) + γ(h) · p(w | h without its first word), down to all ids alike.
+    """p(w | h) = max(c(h w) − D, 0) / c(h) + γ(h) · p(w | h without its first word).
 
-    Modified Kneser–Ney, interpolated: D is one of three by whether the count is 1, 2 or more, γ gives back what they
-    took, and below the highest order c counts the different words before, not how often: "Francisco" is frequent, yet
-    comes after one word only. Ids are those of a neural model's vocabulary, so that perplexities compare: each sentence
-    ends with </s>, which counts, and an unknown word is <unk>, a word like others.
+    Interpolated modified Kneser–Ney (Kneser and Ney 1995; Chen and Goodman 1998): the discount D
+    differs for counts of 1, 2 and more, γ redistributes the discounted mass, and the recursion
+    ends in the uniform distribution. Below the highest order, c counts distinct preceding words
+    rather than occurrences: "Francisco" is frequent, yet follows a single word. Ids are those of a
+    neural model's vocabulary, so that perplexities are comparable: </s> is predicted and counts,
+    and <unk> is a word like any other.
     """
 
     def __init__(self, order: int, size: int, sentences: Iterable[Sequence[int]]) -> None:
-        """Count sentences, ids without <s> and </s>, of a vocabulary of `size`."""
+        """Count the n-grams of sentences, given as ids without <s> and </s>; `size` is V."""
         if order < 1:
             raise ValueError(f"order ({order}) must be at least 1")
-        self.order, self.size = order, size
-        grams: Counter[Context] = Counter()
-        for sentence in sentences:
-            ids = (BEGIN, *sentence, END)
-            for end in range(
-                2, len(ids) + 1
-            ):  # of what ends with a word, since <s> is never written
-                grams.update(ids[start:end] for start in range(max(0, end - order), end))
+        self.order = order
+        self.size = size
         rows: dict[Context, dict[int, int]] = {}
-        for gram, count in _adjusted(grams, order).items():
+        for gram, count in _adjusted(_count(order, sentences), order).items():
             rows.setdefault(gram[:-1], {})[gram[-1]] = count
         self.counts: dict[Context, Row] = {}
-        how_many = [
-            Counter[int]() for _ in range(order)
-        ]  # n-grams have each count, by the length of their context
+        # For each length of context: how many n-grams have a count of 1, 2, …
+        counts_of_counts = [Counter[int]() for _ in range(order)]
         for context, row in rows.items():
             self.counts[context] = np.fromiter(row, np.int64), np.fromiter(row.values(), np.int64)
-            how_many[len(context)].update(row.values())
-        self.discounts = list(map(_discounts, how_many))
+            counts_of_counts[len(context)].update(row.values())
+        self.discounts = list(map(_discounts, counts_of_counts))
 
     def probabilities(self, before: Sequence[int]) -> NDArray[np.float64]:
-        """p of every id (V,) after `before`, which begins with <s> at the start of a sentence; they sum to one."""
-        found = np.ones(self.size)
-        found[[BEGIN, PAD]] = 0.0  # never written
-        found /= found.sum()
+        """Return p(w | before) for every id (V,); `before` starts with <s> in a new sentence."""
+        probabilities = np.ones(self.size)
+        probabilities[[BEGIN, PAD]] = 0.0  # never predicted
+        probabilities /= probabilities.sum()
         for length in range(min(self.order - 1, len(before)) + 1):
             context = tuple(before[len(before) - length :])
             if context not in self.counts:
-                break  # nor was anything longer seen
+                break  # longer contexts are unseen, too
             words, counts = self.counts[context]
-            taken, total = self.discounts[length][np.minimum(counts, 3)], counts.sum()
-            found *= taken.sum() / total
-            found[words] += (counts - taken) / total
-        return found
+            discounts = self.discounts[length][np.minimum(counts, 3)]
+            total = counts.sum()
+            probabilities *= discounts.sum() / total
+            probabilities[words] += (counts - discounts) / total
+        return probabilities
 
     def log_probabilities(self, sentence: Sequence[int]) -> list[float]:
-        """log p of each id of a sentence, </s> last."""
+        """Return log p of each token of a sentence, </s> last."""
         ids = (BEGIN, *sentence, END)
         contexts = [ids[max(0, end - self.order + 1) : end] for end in range(1, len(ids))]
         return [
-            math.log(self.probabilities(before)[id])
-            for before, id in zip(contexts, ids[1:], strict=True)
+            math.log(self.probabilities(context)[id])
+            for context, id in zip(contexts, ids[1:], strict=True)
         ]
 
     def perplexity(self, sentences: Iterable[Sequence[int]]) -> float:
-        """e^(−log p per token), </s> included."""
-        found = [each for sentence in sentences for each in self.log_probabilities(sentence)]
-        return math.exp(-sum(found) / len(found))
+        """exp(−mean log p), over all tokens including </s>."""
+        scores = [score for sentence in sentences for score in self.log_probabilities(sentence)]
+        return math.exp(-sum(scores) / len(scores))
+
+
+def _count(order: int, sentences: Iterable[Sequence[int]]) -> Counter[Context]:
+    """Count n-grams up to `order`, except those that end in <s>, which is never predicted."""
+    grams: Counter[Context] = Counter()
+    for sentence in sentences:
+        ids = (BEGIN, *sentence, END)
+        for end in range(2, len(ids) + 1):
+            grams.update(ids[start:end] for start in range(max(0, end - order), end))
+    return grams
 
 
 def _adjusted(grams: Counter[Context], order: int) -> Counter[Context]:
-    """Counts of the highest order and of what begins a sentence; of other n-grams the different words before."""
+    """Replace the counts of shorter n-grams by the number of distinct words that precede them.
+
+    N-grams that begin a sentence have no preceding word and keep their counts.
+    """
     adjusted = Counter(
         {gram: count for gram, count in grams.items() if len(gram) == order or gram[0] == BEGIN}
     )
@@ -85,13 +94,14 @@ def _adjusted(grams: Counter[Context], order: int) -> Counter[Context]:
     return adjusted
 
 
-def _discounts(how_many: Counter[int]) -> NDArray[np.float64]:
-    """What is taken from counts of 0, 1, 2 and more; half of one where a text is too small to tell."""
-    found = [0.0, 0.5, 0.5, 0.5]
-    if how_many[1] and how_many[2]:
-        share = how_many[1] / (how_many[1] + 2 * how_many[2])
+def _discounts(counts_of_counts: Counter[int]) -> NDArray[np.float64]:
+    """Estimate the discounts of counts 0, 1, 2 and ≥ 3; 0.5 where the text is too small."""
+    n = counts_of_counts
+    discounts = [0.0, 0.5, 0.5, 0.5]
+    if n[1] and n[2]:
+        share = n[1] / (n[1] + 2 * n[2])
         for count in (1, 2, 3):
-            if how_many[count] and how_many[count + 1]:
-                best = count - (count + 1) * share * how_many[count + 1] / how_many[count]
-                found[count] = min(max(best, 0.05), count - 0.05)
-    return np.array(found)
+            if n[count] and n[count + 1]:
+                discount = count - (count + 1) * share * n[count + 1] / n[count]
+                discounts[count] = min(max(discount, 0.05), count - 0.05)
+    return np.array(discounts)

@@ -1,4 +1,4 @@
-"""Blanks in captions: the word that stood there agrees, and what does not agree is not among the answers."""
+"""Blanks in captions: the masked word is among the answers, and no answer breaks agreement."""
 
 import re
 from collections import Counter
@@ -10,18 +10,18 @@ from seq2see.text.captions.blanks import BLANK, Blank, blanks
 
 
 @pytest.fixture(scope="module")
-def some() -> list[Blank]:
+def masked() -> list[Blank]:
     return blanks("train", 1000)
 
 
-def test_with_its_word_each_is_a_caption_of_the_split(some: list[Blank]) -> None:
-    assert len(some) == 1000 and blanks("train", 5) == some[:5]
+def test_with_its_word_each_blank_is_a_caption_of_the_split(masked: list[Blank]) -> None:
+    assert len(masked) == 1000 and blanks("train", 5) == masked[:5]
     texts = {caption.source for caption in captions.generate("train", 1100)}
-    for blank in some:
+    for blank in masked:
         assert blank.text.count(BLANK) == 1
         assert blank.text.replace(BLANK, blank.word) in texts
         assert blank.word in blank.answers
-    kinds = Counter(blank.kind for blank in some)
+    kinds = Counter(blank.kind for blank in masked)
     assert kinds.keys() == {"determiner", "adjective", "verb"} and min(kinds.values()) > 150
 
 
@@ -41,18 +41,18 @@ WRONG = {
 
 
 @pytest.mark.parametrize("rule", WRONG)
-def test_what_does_not_agree_is_no_answer(some: list[Blank], rule: str) -> None:
+def test_what_does_not_agree_is_no_answer(masked: list[Blank], rule: str) -> None:
     pattern, wrong = WRONG[rule]
-    found = [blank for blank in some if blank.kind != "verb" and re.search(pattern, blank.text)]
-    assert found
-    for blank in found:
+    matches = [blank for blank in masked if blank.kind != "verb" and re.search(pattern, blank.text)]
+    assert matches
+    for blank in matches:
         assert not {answer.lower() for answer in blank.answers} & {*wrong.split()}, blank
 
 
-def test_a_verb_agrees_in_number_and_an_auxiliary_with_its_participle(some: list[Blank]) -> None:
+def test_a_verb_agrees_in_number_and_an_auxiliary_with_its_participle(masked: list[Blank]) -> None:
     helpers = {"hat", "ist", "wird"}, {"haben", "sind", "werden"}
     alone = 0
-    for blank in some:
+    for blank in masked:
         answers = {answer.lower() for answer in blank.answers}
         if blank.kind == "verb":
             assert not any(

@@ -18,7 +18,8 @@ from seq2see.text.captions.grammar import Author
 from seq2see.text.captions.lexicon import Noun, Structure
 from seq2see.text.captions.phrases import Links, write_english, write_german
 
-TEXT = Path(seq2see.__file__).parent / "text"
+PACKAGE = Path(seq2see.__file__).parent
+CAPTIONS = PACKAGE / "text" / "captions"
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +30,13 @@ def train() -> list[Caption]:
 
 @pytest.fixture(scope="module")
 def held_out() -> dict[str, list[Caption]]:
-    """Two thousand captions of each split that is not trained on, from a seed other than that of `train`."""
+    """Two thousand captions of each held-out split, from another seed than `train`."""
     return {split: generate(split, 2_000, seed=2) for split in ("val", "test", "test_structures")}
 
 
 @pytest.fixture(scope="module")
 def all_captions(train: list[Caption], held_out: dict[str, list[Caption]]) -> list[Caption]:
-    """Forty thousand captions of all splits, those of training from two seeds."""
+    """Forty thousand captions of all splits; the training split from two seeds."""
     return [
         *train,
         *generate("train", 14_000, seed=2),
@@ -45,7 +46,7 @@ def all_captions(train: list[Caption], held_out: dict[str, list[Caption]]) -> li
 
 @pytest.fixture(scope="module")
 def texts(train: list[Caption], held_out: dict[str, list[Caption]]) -> tuple[str, str]:
-    """The German and the English of captions of all structures, a sentence to a line."""
+    """German and English text of captions of all structures, one sentence per line."""
     captions = train + held_out["test_structures"]
     return "\n".join(c.source for c in captions), "\n".join(c.target for c in captions)
 
@@ -81,7 +82,7 @@ def test_the_global_random_state_is_left_alone() -> None:
 
 def test_hash_randomisation_changes_nothing() -> None:
     code = "from seq2see.text.captions import generate; print(generate('train', 40))"
-    source = str(TEXT.parents[1])
+    source = str(PACKAGE.parent)
     printed = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -108,17 +109,15 @@ def test_wrong_arguments_are_named_in_one_line(split: str, count: int) -> None:
     assert repr(split) in message or str(count) in message
 
 
-@pytest.mark.parametrize("path", sorted(TEXT.glob("caption*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(CAPTIONS.glob("*.py")), ids=lambda path: path.name)
 def test_only_the_standard_library_is_imported(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in names:
-            assert (
-                name.startswith("seq2see.text.caption_")
-                or name.split(".")[0] in sys.stdlib_module_names
-            )
+            inside = name.startswith("seq2see.text.captions")
+            assert inside or name.split(".")[0] in sys.stdlib_module_names
 
 
 def test_captions_are_distinct(train: list[Caption], held_out: dict[str, list[Caption]]) -> None:
@@ -168,7 +167,7 @@ def test_lengths_suit_a_small_model(tokenised: list[tuple[list[str], list[str], 
 def test_there_are_more_than_ten_million_pairs(
     train: list[Caption], all_captions: list[Caption]
 ) -> None:
-    # Two samples of n and m out of N equally likely captions share about nm / N; unequal ones share more.
+    # Samples of n and m out of N equally likely captions share about nm / N; others share more.
     again = {caption.source for caption in all_captions[20_000:34_000]}
     shared = {caption.source for caption in train} & again
     assert len(train) * len(again) / max(1, len(shared)) > 10_000_000
@@ -223,11 +222,11 @@ def test_end_mark_goes_with_end_mark_alone(
 
 
 class Dictated(Author):
-    """An author that is told which nouns and verbs to use, and takes the plainest of everything else."""
+    """Author with prescribed nouns and verbs that makes the plainest choice everywhere else."""
 
     def __init__(self, dictation: str) -> None:
         super().__init__("")
-        self.random = lambda: 0.999  # nothing that is left to chance happens
+        self.random = lambda: 0.999  # no optional part is added
         self.dictation = dictation.split()
 
     def fresh(self, entries):  # type: ignore[no-untyped-def]
@@ -305,7 +304,7 @@ def test_hand_checked_sentences(
 
 # Grammar
 
-# An adjective, but not the article or number that may follow a relative pronoun ("den ein Nachbar …").
+# An adjective, but no article or number, which can follow a relative pronoun ("den ein Nachbar").
 ADJECTIVE = r"(?!d[aei]|ein|kein|sein|ihr|zwei|drei|vier|fünf|sechs|viele|mehrere)[a-zäöüß]+e[nrs]?"
 WEAK_NOUNS = "Junge|Polizist|Student|Tourist|Fotograf|Nachbar|Bauer|Hase|Affe|Welpe"
 PLURALS_WITHOUT_N = "Kinder|Hunde|Männer|Bäume|Stühle|Tische|Häuser|Ärzte|Köche|Väter|Pferde|Bälle"
@@ -335,18 +334,24 @@ GERMAN_ERRORS = {
     "plural after ein": article_before(
         "ein eine einen einem einer kein", "Männer|Frauen|Hunde|Katzen|Bücher"
     ),
-    "dative plural": rf"\b([Mm]it|[Vv]on|[Zz]wischen) (\w+ )?({ADJECTIVE} )?({PLURALS_WITHOUT_N})\b",
+    "dative plural": (
+        rf"\b([Mm]it|[Vv]on|[Zz]wischen) (\w+ )?({ADJECTIVE} )?({PLURALS_WITHOUT_N})\b"
+    ),
     "open contraction": rf"\b([Ii]n|[Aa]n|[Zz]u|[Vv]on|[Bb]ei) dem ({ADJECTIVE} )?[A-ZÄÖÜ]",
     "open contraction, neuter": rf"\b([Ii]n|[Aa]n) das ({ADJECTIVE} )?[A-ZÄÖÜ]|\b[Zz]u der\b",
     "mixed ending": r"\b[Ee]in \w+(en|es) (Mann|Hund)\b|\b[Ee]in \w+(en|er) (Kind|Buch)\b",
     "weak ending": rf"\b([Ee]inem|[Dd]em|[Dd]iesem|[Ss]einem) {ADJECTIVE}(?<!en) [A-ZÄÖÜ]",
-    "strong ending": r"\b([Zz]wei|[Dd]rei|[Vv]iele|[Ee]inige|[Mm]ehrere) [a-zäöüß]+(er|es|em) [A-ZÄÖÜ]",
+    "strong ending": (
+        r"\b([Zz]wei|[Dd]rei|[Vv]iele|[Ee]inige|[Mm]ehrere) [a-zäöüß]+(er|es|em) [A-ZÄÖÜ]"
+    ),
     "comma": r"[^,] (während|weil|wenn|dass|obwohl|nachdem)\b|,,|, ?[.?]| [,.?]|  ",
 }
 ENGLISH_ERRORS = {
     "a before a vowel": r"\b[Aa] [aeiou]",
     "an before a consonant": r"\b[Aa]n [^aeiou]",
-    "singular verb": r"^(Two|Three|Four|Many|Several|Some|These) (\w+ )?(\w+ )?(is|has|wants|sees)\b",
+    "singular verb": (
+        r"^(Two|Three|Four|Many|Several|Some|These) (\w+ )?(\w+ )?(is|has|wants|sees)\b"
+    ),
     "plural verb": r"^(The|A|An|This) (\w+ )?(man|woman|boy|girl|dog|child) (are|have|want|see)\b",
     "plural noun": r"\b(an?|this) (\w+ )?(men|women|boys|girls|dogs|children)\b",
     "singular noun": r"\b(two|these|many) (\w+ )?(man|woman|boy|dog|child)\b",
@@ -356,14 +361,14 @@ ENGLISH_ERRORS = {
 
 @pytest.mark.parametrize("error", GERMAN_ERRORS)
 def test_german_is_free_of(texts: tuple[str, str], error: str) -> None:
-    found = re.search(f"(?m){GERMAN_ERRORS[error]}", texts[0])
-    assert not found, texts[0][found.start() - 60 : found.end() + 60]
+    match = re.search(f"(?m){GERMAN_ERRORS[error]}", texts[0])
+    assert not match, texts[0][match.start() - 60 : match.end() + 60]
 
 
 @pytest.mark.parametrize("error", ENGLISH_ERRORS)
 def test_english_is_free_of(texts: tuple[str, str], error: str) -> None:
-    found = re.search(f"(?m){ENGLISH_ERRORS[error]}", texts[1])
-    assert not found, texts[1][found.start() - 60 : found.end() + 60]
+    match = re.search(f"(?m){ENGLISH_ERRORS[error]}", texts[1])
+    assert not match, texts[1][match.start() - 60 : match.end() + 60]
 
 
 @pytest.mark.parametrize(
@@ -395,17 +400,17 @@ def test_possessives_follow_their_owner(all_captions: list[Caption]) -> None:
         r"(woman|girl|mother)": "her",
         r"(dog|cat|puppy)": "its",
     }
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for caption in all_captions:
         if caption.structure in ("plain", "perfect", "modal", "fronted(time)"):
             for owner, possessive in owners.items():
                 if re.search(
                     rf"^(\w+ )*?(The|A|An|the|a|an) (\w+ )?{owner} (is|has|wants)\b", caption.target
                 ):
-                    found = {*re.findall(r"\b(?:his|her|its|their)\b", caption.target)}
-                    assert found <= {possessive}, caption.target
-                    seen.update(found)
-    assert seen["his"] and seen["her"]
+                    used = {*re.findall(r"\b(?:his|her|its|their)\b", caption.target)}
+                    assert used <= {possessive}, caption.target
+                    counts.update(used)
+    assert counts["his"] and counts["her"]
 
 
 @pytest.mark.parametrize(
@@ -472,7 +477,7 @@ def test_forms_of_articles_and_adjectives_occur(train: list[Caption]) -> None:
 
 
 def dictionary(captions: list[Caption]) -> dict[str, str]:
-    """Each German word's most frequent English words."""
+    """Map each German word to its most frequent translation."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for caption in captions:
         german, english = words(caption.source.lower()), words(caption.target.lower())
@@ -481,7 +486,7 @@ def dictionary(captions: list[Caption]) -> dict[str, str]:
             linked[source].append(english[target])
         for place, word in enumerate(german):
             counts[word][" ".join(linked[place])] += 1
-    return {word: found.most_common(1)[0][0] for word, found in counts.items()}
+    return {word: glosses.most_common(1)[0][0] for word, glosses in counts.items()}
 
 
 def test_translating_word_for_word_is_not_enough(

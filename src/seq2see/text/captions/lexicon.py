@@ -1,7 +1,8 @@
-"""The lexicon of the caption grammar: the nouns, verbs and clause structures of captions.toml with all their forms."""
+"""Lexicon of the caption grammar: nouns, verbs and clause structures read from captions.toml."""
 
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -11,75 +12,80 @@ Pair = tuple[str, str]
 Marks = frozenset[str]
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
-MASCULINE, NEUTER, FEMININE, PLURAL = range(4)  # the columns of the endings
+MASCULINE, NEUTER, FEMININE, PLURAL = range(4)  # the columns of the tables of endings
 
 
 def columns(row: str) -> Words:
-    """The columns of a row, "-" being an empty one."""
+    """Split a row into columns; "-" is an empty one."""
     return tuple("" if column == "-" else column for column in row.split())
 
 
 def column_words(column: str) -> Words:
-    """The words of one column, in which an underscore stands for a space."""
+    """Split a column into words; an underscore stands for a space."""
     return tuple(column.split("_")) if column.strip("-") else ()
 
 
 def _pairs(rows: str) -> list[Pair]:
-    """Rows of a German and an English word, set off by commas."""
-    return [
-        (german, english) for german, english in (row.split() for row in rows.split(", ") if row)
-    ]
+    """Parse comma-separated rows of a German and an English word."""
+    pairs = []
+    for row in rows.split(", "):
+        if row:
+            german, english = row.split()
+            pairs.append((german, english))
+    return pairs
 
 
 def _determiner(row: str) -> tuple[list[Words], list[Words], Pair]:
-    """A determiner's forms, the endings of adjectives after it, and its English singular and plural."""
-    stem, own, adjective, english, english_plural = columns(row)
-    forms = [tuple(stem + ending for ending in case) for case in ENDINGS[own]]
-    return forms, ENDINGS[adjective], (english, english_plural)
+    """Parse a determiner: forms, endings of adjectives after it, English singular and plural."""
+    stem, table, adjective_table, english, english_plural = columns(row)
+    forms = [tuple(stem + ending for ending in endings) for endings in ENDINGS[table]]
+    return forms, ENDINGS[adjective_table], (english, english_plural)
 
 
 DATA: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("captions.toml").read_text("utf-8")
 )
 CASES = {"accusative": ACCUSATIVE, "dative": DATIVE}
-KINDS, JOINS = DATA["kinds"], DATA["joins"]
-BEINGS, PERSONS = (
-    {kind for kind in KINDS if group in KINDS[kind]["of"].split()} for group in ("being", "person")
-)
-ORDERS, ARTICLES = (
-    {name: row.split() for name, row in DATA[table].items()} for table in ("orders", "articles")
-)
+KINDS = DATA["kinds"]
+JOINS = DATA["joins"]
+BEINGS = {name for name, kind in KINDS.items() if "being" in kind["of"].split()}
+PERSONS = {name for name, kind in KINDS.items() if "person" in kind["of"].split()}
+ORDERS = {name: row.split() for name, row in DATA["orders"].items()}
+ARTICLES = {name: row.split() for name, row in DATA["articles"].items()}
 ENDINGS = {name: [columns(row) for row in rows] for name, rows in DATA["endings"].items()}
 DETERMINERS = {name: _determiner(row) for name, row in DATA["determiners"].items()}
 MOODS = _pairs(DATA["moods"]["any"])
 
 
 class Noun:
-    """A noun with its forms by number and case, and the articles and adjectives that suit it."""
+    """Noun with its forms by number and case, and the articles and adjectives that suit it."""
 
     def __init__(self, kind: str, row: str) -> None:
-        """Derive all this from the noun's row of the lexicon and its kind."""
+        """Derive the forms from the noun's kind and its row of the lexicon."""
         article, singular, genitive, plural, english, english_plural, *pronoun = columns(row)
-        self.kind, self.gender = kind, ("der", "das", "die").index(article)
-        # Weak masculines (der Junge, den Jungen) are those whose genitive ends in -n.
+        self.kind = kind
+        self.gender = ("der", "das", "die").index(article)
+        # Weak masculines (der Junge, den Jungen) have a genitive in -n.
         oblique = genitive if article == "der" and genitive.endswith("n") else singular
         dative = plural if plural.endswith(("n", "s")) else plural + "n"
         self.german = ((singular, oblique, oblique, genitive), (plural, plural, dative, plural))
         self.english = (column_words(english), column_words(english_plural))
         by_gender = ("he", "it", "she")[self.gender] if kind in PERSONS else "it"
         self.pronoun = pronoun[0] if pronoun else by_gender
-        style, self.owners = KINDS[kind].get("style", "count"), KINDS[kind].get("owned", "nobody")
+        style = KINDS[kind].get("style", "count")
+        self.owners = KINDS[kind].get("owned", "nobody")
         self.articles = ARTICLES[style]
-        self.plural_articles = (
-            ARTICLES["beings" if kind in BEINGS else "things"] if style == "count" else []
-        )
+        self.plural_articles: list[str] = []
+        if style == "count":
+            self.plural_articles = ARTICLES["beings" if kind in BEINGS else "things"]
         size, quality, colour = (
             _pairs(KINDS[kind].get(slot, "")) for slot in ("size", "quality", "colour")
         )
         self.predicates = quality + colour
         singles = [(word,) for word in size + quality + colour]
         doubles = [(first, second) for first in size for second in colour]
-        # Three nouns in five go without an adjective; of the others one in four has two, if two suit it.
+        # Drawn uniformly: three nouns in five have no adjective; one in four of the others has
+        # two, where two suit it.
         self.adjectives: list[tuple[Pair, ...]] = [
             *singles * (3 * len(doubles) or 1),
             *doubles * len(singles),
@@ -88,7 +94,7 @@ class Noun:
 
 
 class Place(NamedTuple):
-    """A preposition in both languages with the case and the noun it governs."""
+    """Preposition in both languages with the case and the noun it governs."""
 
     group: str
     preposition: Pair
@@ -98,10 +104,10 @@ class Place(NamedTuple):
 
 
 class Verb:
-    """A verb with its forms, what it goes with, and the traits that say where it can stand."""
+    """Verb with its forms, its arguments, and the traits that decide where it can be used."""
 
     def __init__(self, row: dict[str, str]) -> None:
-        """Derive all this from the verb's row of the lexicon."""
+        """Derive the forms, arguments and traits from the verb's row of the lexicon."""
         infinitive, singular, self.participle, *auxiliary = row["de"].split()
         self.particle, _, self.base = infinitive.rpartition("|")
         self.finite = (singular, "sind" if self.base == "sein" else self.base)
@@ -111,46 +117,53 @@ class Verb:
             _nouns(row.get(role, "")) for role in ("who", "what", "whom")
         )
         german, case, english = columns(row.get("via", f"- {row.get('case', 'accusative')} -"))
-        self.via, self.case, self.article = (german, english), CASES[case], row.get("article", "")
-        self.places = [
-            place for name in row.get("where", "").split() for place in _places("places." + name)
-        ]
-        self.complements = [place for name in row.get("to", "").split() for place in _places(name)]
+        self.via = (german, english)
+        self.case = CASES[case]
+        self.article = row.get("article", "")
+        self.places = _places(f"places.{name}" for name in row.get("where", "").split())
+        self.complements = _places(row.get("to", "").split())
         self.manners = _pairs(DATA["manners"].get(row.get("how"), ""))
         self.reasons = _pairs(row.get("why", ""))
-        self.traits: set[str] = {*(key for key in row if row[key]), *row.get("can", "").split()}
-        self.traits |= {f"where:{place.group}" for place in self.places}
-        self.traits |= {f"who:{noun.kind}" for noun in self.who} | {
-            f"what:{noun.kind}" for noun in self.what
-        }
-        subjects = {noun.kind for noun in self.who}
         self.masculines = [noun for noun in self.what if noun.gender == MASCULINE]
-        clear = bool(german or self.masculines) or self.case == DATIVE
-        facts = {"living": subjects <= BEINGS, "people": subjects <= PERSONS, "clear": clear}
-        self.traits |= {fact for fact, holds in facts.items() if holds}
-        for trait, rule in DATA["traits"].items():
-            if all(
-                (need.strip("!") in self.traits) != need.startswith("!") for need in rule.split()
-            ):
-                self.traits.add(trait)
-        self.tenses = DATA["tenses"] | (
-            {"perfect": DATA["tenses"]["perfect_ist"]} if auxiliary else {}
-        )
+        self.traits = self._traits(row)
+        self.tenses = dict(DATA["tenses"])
+        if auxiliary:
+            self.tenses["perfect"] = DATA["tenses"]["perfect_ist"]
         if "stative" in self.traits:
             state = self.tenses["copula" if "copula" in self.traits else "simple"]
             self.tenses |= {"present": state, "simple": state}
 
+    def _traits(self, row: dict[str, str]) -> set[str]:
+        """Collect the traits: keys of the row, kinds of arguments, and traits derived by rule."""
+        traits = {*(key for key in row if row[key]), *row.get("can", "").split()}
+        traits |= {f"where:{place.group}" for place in self.places}
+        traits |= {f"who:{noun.kind}" for noun in self.who}
+        traits |= {f"what:{noun.kind}" for noun in self.what}
+        subjects = {noun.kind for noun in self.who}
+        if subjects <= BEINGS:
+            traits.add("living")
+        if subjects <= PERSONS:
+            traits.add("people")
+        if self.via[0] or self.masculines or self.case == DATIVE:
+            traits.add("clear")  # an object whose form shows that it is not the subject
+        for trait, rule in DATA["traits"].items():
+            if all((need.strip("!") in traits) != need.startswith("!") for need in rule.split()):
+                traits.add(trait)
+        return traits
+
 
 class Structure:
-    """A clause structure by name, such as "fronted(place)+modal" or "while, plain"."""
+    """Clause structure, such as "fronted(place)+modal" or "while, plain"."""
 
     def __init__(self, name: str) -> None:
-        """Read off the name the marks of a clause, or the pairs of marks that two joined clauses may have."""
+        """Parse the name into the marks of one clause, or the pairs of marks of two joined ones."""
         clauses = [clause.split("+") for clause in name.split(", ")]
-        self.name, self.joined_first = name, clauses[0][0] in JOINS
+        self.name = name
+        self.joined_first = clauses[0][0] in JOINS
         main, *joined = reversed(clauses) if self.joined_first else clauses
         self.marks = frozenset(main)
-        self.join, self.conjunction = "", ("-", "-")
+        self.join = ""
+        self.conjunction = ("-", "-")
         self.pairs: list[tuple[Marks, Marks]] = []
         if joined:
             self.join, *extra = joined[0]
@@ -158,38 +171,38 @@ class Structure:
             for pair in JOINS[self.join]["pairs"]:
                 left, right = (frozenset(side.split()) for side in pair.split(" > "))
                 self.pairs.append((left | self.marks - {"plain"}, right | {*extra}))
-        fronted = re.search(r"fronted\((\w+)\)", name)
-        verb_first = "question" in main or self.joined_first
-        self.front = fronted[1] if fronted else "" if verb_first else "subject"
+        if fronted := re.search(r"fronted\((\w+)\)", name):
+            self.front = fronted[1]
+        else:
+            verb_first = "question" in main or self.joined_first
+            self.front = "" if verb_first else "subject"
 
 
 def _nouns(names: str) -> list[Noun]:
-    """The nouns of the named kinds and groups of kinds."""
-    return [
-        noun
-        for noun in NOUNS.values()
-        if {noun.kind, *KINDS[noun.kind]["of"].split()} & {*names.split()}
-    ]
+    """List the nouns of the named kinds and groups of kinds."""
+    kinds = {*names.split()}
+    return [noun for noun in NOUNS.values() if {noun.kind, *KINDS[noun.kind]["of"].split()} & kinds]
 
 
-def _places(name: str) -> list[Place]:
-    """The places of one group, in the dative, or the goals, in the accusative."""
-    table, group = name.split(".")
-    found = []
-    for row in DATA[table][group]:
-        german, english, *names = row.split()
-        case = CASES[DATA["cases"].get(german, DATA["cases"][table])]
-        found += [
-            Place(group, (german.strip("*"), english), case, NOUNS[noun], "*" in german)
-            for noun in names
-        ]
-    return found
+def _places(groups: Iterable[str]) -> list[Place]:
+    """List the places (dative) or goals (accusative) of groups named "table.group"."""
+    places = []
+    for name in groups:
+        table, group = name.split(".")
+        for row in DATA[table][group]:
+            german, english, *nouns = row.split()
+            case = CASES[DATA["cases"].get(german, DATA["cases"][table])]
+            preposition = (german.strip("*"), english)
+            plural = "*" in german
+            places += [Place(group, preposition, case, NOUNS[noun], plural) for noun in nouns]
+    return places
 
 
 @cache
 def verbs_with(marks: Marks) -> list[Verb]:
-    """The verbs with these traits, marks that say nothing of the verb left aside."""
-    return [verb for verb in VERBS if marks - {"same", "to", "shared", "simple"} <= verb.traits]
+    """List the verbs that have all marks as traits, apart from marks that concern no verb."""
+    needed = marks - {"same", "to", "shared", "simple"}
+    return [verb for verb in VERBS if needed <= verb.traits]
 
 
 NOUNS = {
@@ -197,10 +210,10 @@ NOUNS = {
     for kind, rows in DATA["nouns"].items()
     for row in rows
 }
-PEOPLE, SUN = _nouns("person"), NOUNS["Sonne"]
+PEOPLE = _nouns("person")
+SUN = NOUNS["Sonne"]
 VERBS = [Verb(row) for rows in DATA["verbs"].values() for row in rows]
 COPULA = next(verb for verb in VERBS if "copula" in verb.traits)
-STRUCTURES, HELD_OUT = (
-    [Structure(name) for name, share in DATA[table].items() for _ in range(share)]
-    for table in ("structures", "held_out")
-)
+# Repeated by weight, to be drawn uniformly.
+STRUCTURES = [Structure(name) for name, weight in DATA["structures"].items() for _ in range(weight)]
+HELD_OUT = [Structure(name) for name, weight in DATA["held_out"].items() for _ in range(weight)]

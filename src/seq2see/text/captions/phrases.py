@@ -1,4 +1,4 @@
-"""The phrases of the caption grammar: words of both languages with the links between them."""
+"""Phrases of the caption grammar: words of both languages and the links between them."""
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -23,11 +23,11 @@ from seq2see.text.captions.lexicon import (
 )
 
 Links = tuple[tuple[int, int], ...]
-Unit = list[str]  # a run of English words, told from its equals by identity
+Unit = list[str]  # a run of English words, identified by object identity
 
 
 class Piece(NamedTuple):
-    """A run of German words and the English units they are linked to."""
+    """Run of German words with the English units they are linked to."""
 
     words: Words
     targets: tuple[tuple[Unit, Links], ...] = ()
@@ -37,14 +37,14 @@ Pieces = tuple[Piece, ...]
 
 
 class Phrase(NamedTuple):
-    """A node of the grammar: German pieces and English units, each in the order of its own language."""
+    """Node of the grammar: German pieces and English units, each in its language's order."""
 
     german: Pieces
     english: tuple[Unit, ...]
 
 
 class Mention(NamedTuple):
-    """A noun phrase with what agreement needs to know of it."""
+    """Noun phrase with the noun and number that other words agree with."""
 
     phrase: Phrase
     noun: Noun
@@ -52,18 +52,18 @@ class Mention(NamedTuple):
 
 
 class Conjugation(NamedTuple):
-    """A verb in one tense and number, in the parts that each language puts in places of their own."""
+    """Verb in one tense and number, divided into the parts that the languages place separately."""
 
     auxiliary: Phrase
     main: Phrase
     second: Pieces
-    closing: Pieces  # what ends a main clause: particle, infinitive or participle
-    cluster: Pieces  # the whole verb, as it ends a subordinate clause
+    closing: Pieces  # ends a main clause: particle, infinitive or participle
+    cluster: Pieces  # ends a subordinate clause: the whole verb
 
 
 @dataclass(slots=True)
 class Clause:
-    """The parts of a clause before each language puts them into its own order."""
+    """Parts of a clause, to be put into the order of each language."""
 
     verb: Verb
     subject: Mention
@@ -73,17 +73,19 @@ class Clause:
     goal: str = ""
 
     def german(self, front: str = "", final: bool = False) -> list[Piece]:
-        """The German clause opening with the part named `front`, its verb second or final."""
-        parts, verb = self.parts, self.conjugation
+        """Order the German clause: it opens with the part `front`; its verb is second or final."""
+        parts = self.parts
         pieces = [*parts[front].german] if front in parts else []
-        pieces += () if final else verb.second
+        if not final:
+            pieces += self.conjugation.second
         for name in ORDERS["german"]:
             if name != front and name in parts:
                 pieces += parts[name].german
-        return [*pieces, *(verb.cluster if final else verb.closing), *self.tail]
+        end = self.conjugation.cluster if final else self.conjugation.closing
+        return [*pieces, *end, *self.tail]
 
     def english(self, front: str = "subject") -> list[Unit]:
-        """The English clause opening with the part named `front`."""
+        """Order the English clause, which opens with the part `front`."""
         parts = self.parts
         units = [*parts[front].english] if front in parts else []
         transitive = "object" in parts and not self.verb.via[0]
@@ -95,21 +97,21 @@ class Clause:
 
 @cache
 def _span(length: int) -> Links:
-    """The links of one German word to each of so many English ones."""
-    return tuple((0, place) for place in range(length))
+    """Link one German word to each of `length` English ones."""
+    return tuple((0, position) for position in range(length))
 
 
 @cache
 def gloss(german: str, english: str) -> Phrase:
-    """A German word and the English words that translate it; either may be missing."""
+    """Pair a German word with its English translation; either may be missing ("-")."""
     unit = [*column_words(english)]
-    return Phrase(
-        (Piece((german,), ((unit, _span(len(unit))),)),) if german != "-" else (), (unit,)
-    )
+    if german == "-":
+        return Phrase((), (unit,))
+    return Phrase((Piece((german,), ((unit, _span(len(unit))),)),), (unit,))
 
 
 def chain(*phrases: Phrase) -> Phrase:
-    """Phrases one after the other in both languages."""
+    """Concatenate phrases in both languages."""
     german = [piece for phrase in phrases for piece in phrase.german]
     english = [unit for phrase in phrases for unit in phrase.english]
     return Phrase(tuple(german), tuple(english))
@@ -117,136 +119,137 @@ def chain(*phrases: Phrase) -> Phrase:
 
 @lru_cache(maxsize=1 << 16)
 def noun_phrase(
-    noun: Noun, plural: bool, case: int, article: str, adjectives: tuple[Pair, ...], before: Pair
+    noun: Noun,
+    plural: bool,
+    case: int,
+    article: str,
+    adjectives: tuple[Pair, ...],
+    preposition: Pair,
 ) -> Mention:
-    """A noun phrase, after a preposition if there is one."""
+    """Inflect and translate a noun phrase, after a preposition if there is one."""
     column = PLURAL if plural else noun.gender
     forms, endings, translations = DETERMINERS[article]
-    steps = [
-        (before[0], column_words(before[1])),
-        (forms[case][column], column_words(translations[plural])),
-    ]
-    contraction = DATA["contractions"].get(f"{before[0]} {forms[case][column]}")
+    determiner = forms[case][column]
+    before = column_words(preposition[1])
+    translation = column_words(translations[plural])
+    steps = [(preposition[0], before), (determiner, translation)]
+    contraction = DATA["contractions"].get(f"{preposition[0]} {determiner}")
     if contraction and article == "definite":
-        steps = [(contraction, steps[0][1] + steps[1][1])]
-    steps += [
-        (stem.removesuffix("e") + endings[case][column], (english,)) for stem, english in adjectives
-    ]
+        steps = [(contraction, before + translation)]
+    for stem, english in adjectives:
+        steps.append((stem.removesuffix("e") + endings[case][column], (english,)))
     name = noun.english[plural]
-    steps.append(
-        (noun.german[plural][case], (*name[:-1], name[-1] + "'s") if case == GENITIVE else name)
-    )
+    if case == GENITIVE:
+        name = (*name[:-1], name[-1] + "'s")
+    steps.append((noun.german[plural][case], name))
     german: list[str] = []
     unit: Unit = []
     links: list[tuple[int, int]] = []
     for word, translation in steps:
-        # English without a German word of its own, the "to" of a dative, goes with the next German word.
+        # English words without a German one (the "to" of a dative) link to the next German word.
         links += [(len(german), len(unit) + offset) for offset in range(len(translation))]
         german += [word] if word else []
         unit += translation
-    for place, follower in enumerate(unit[1:]):
-        if unit[place] == "a" and follower[0] in "aeiou":
-            unit[place] = "an"
+    for position, follower in enumerate(unit[1:]):
+        if unit[position] == "a" and follower[0] in "aeiou":
+            unit[position] = "an"
     return Mention(Phrase((Piece(tuple(german), ((unit, tuple(links)),)),), (unit,)), noun, plural)
 
 
 @cache
 def conjugate(verb: Verb, plural: bool, tense: str) -> Conjugation:
-    """The verb in both languages, in the tense of that row of the lexicon."""
+    """Conjugate a verb in both languages; `tense` is a row of the lexicon."""
     helper, translation, form = columns(tense)[plural::2]
-    auxiliary, main = [*column_words(translation)], [*verb.english[int(form)]] if form else []
-    helping, acting = (auxiliary, _span(len(auxiliary))), (main, _span(len(main)))
+    auxiliary = [*column_words(translation)]
+    main = [*verb.english[int(form)]] if form else []
+    to_auxiliary = (auxiliary, _span(len(auxiliary)))
+    to_main = (main, _span(len(main)))
     if helper:
-        second = (Piece((helper,), (helping,)),)
-        closing: Pieces = (
-            Piece((verb.participle if form == "3" else verb.particle + verb.base,), (acting,)),
-        )
+        infinite = verb.participle if form == "3" else verb.particle + verb.base
+        second = (Piece((helper,), (to_auxiliary,)),)
+        closing: Pieces = (Piece((infinite,), (to_main,)),)
         cluster = closing + second
     else:
-        second = (Piece((verb.finite[plural],), (helping, acting)),)
-        closing = (Piece((verb.particle,), (acting,)),) if verb.particle else ()
-        cluster = (Piece((verb.particle + verb.finite[plural],), (helping, acting)),)
+        finite = verb.finite[plural]
+        second = (Piece((finite,), (to_auxiliary, to_main)),)
+        closing = (Piece((verb.particle,), (to_main,)),) if verb.particle else ()
+        cluster = (Piece((verb.particle + finite,), (to_auxiliary, to_main)),)
     if helper == "zu":
-        joined = Piece((f"{verb.particle}zu{verb.base}",), (helping, acting))
+        joined = Piece((f"{verb.particle}zu{verb.base}",), (to_auxiliary, to_main))
         cluster = (joined,) if verb.particle else second + closing
     return Conjugation(Phrase((), (auxiliary,)), Phrase((), (main,)), second, closing, cluster)
 
 
 def pronoun(antecedent: Mention) -> Mention:
-    """The personal pronoun for what was mentioned before."""
+    """Return the personal pronoun of an antecedent."""
     german = ("er", "es", "sie", "sie")[PLURAL if antecedent.plural else antecedent.noun.gender]
-    return antecedent._replace(
-        phrase=gloss(german, "they" if antecedent.plural else antecedent.noun.pronoun)
-    )
+    english = "they" if antecedent.plural else antecedent.noun.pronoun
+    return antecedent._replace(phrase=gloss(german, english))
 
 
 def possessive(owner: Mention) -> str:
-    """The name of the possessive determiner for what `owner` has."""
+    """Return the name of the owner's possessive determiner in the lexicon."""
     german = "ihr" if owner.plural or owner.noun.gender == FEMININE else "sein"
-    return f"{german} {'they' if owner.plural else owner.noun.pronoun}"
+    english = "they" if owner.plural else owner.noun.pronoun
+    return f"{german} {english}"
 
 
 def relative_pronoun(head: Mention, case: int = NOMINATIVE, via: Pair = ("", "")) -> Mention:
-    """The relative pronoun for `head`, after the preposition its verb asks for."""
-    german = (
-        *column_words(via[0]),
-        "d" + ENDINGS["relative"][case][PLURAL if head.plural else head.noun.gender],
-    )
-    person = "who" if case == NOMINATIVE else "whom"
-    unit = [
-        *column_words(via[1]),
-        person if head.noun.kind in PERSONS else "which" if via[1] else "that",
-    ]
-    return head._replace(
-        phrase=Phrase((Piece(german, ((unit, ((0, 0), (1, 1))[: len(unit)]),)),), (unit,))
-    )
+    """Return the relative pronoun of a head noun, after the preposition of the clause's verb."""
+    column = PLURAL if head.plural else head.noun.gender
+    german = (*column_words(via[0]), "d" + ENDINGS["relative"][case][column])
+    english = "which" if via[1] else "that"
+    if head.noun.kind in PERSONS:
+        english = "who" if case == NOMINATIVE else "whom"
+    unit = [*column_words(via[1]), english]
+    links = ((0, 0), (1, 1))[: len(unit)]
+    return head._replace(phrase=Phrase((Piece(german, ((unit, links),)),), (unit,)))
 
 
 def _time(german: str, english: str, links: str) -> Phrase:
-    """A fixed phrase of time with its links."""
-    unit, pairs = english.split(), tuple((int(link[0]), int(link[2])) for link in links.split())
+    """Parse a fixed phrase of time with its links, such as "0-0 1-1"."""
+    unit = english.split()
+    pairs = tuple((int(link[0]), int(link[2])) for link in links.split())
     return Phrase((Piece(tuple(german.split()), ((unit, pairs),)),), (unit,))
 
 
-def written(words: list[str]) -> str:
-    """The words as one line of text."""
+def sentence_text(words: list[str]) -> str:
+    """Join words into a sentence with a capital, and without spaces before punctuation marks."""
     text = " ".join(words).replace(" ,", ",")
     return text[0].upper() + text[1:-2] + text[-1]
 
 
 def write_english(sentence: Phrase) -> tuple[str, dict[int, int]]:
-    """The English text of a sentence, and at which word each of its units starts."""
+    """Return the English text of a sentence, and the position where each of its units starts."""
     english: list[str] = []
     starts: dict[int, int] = {}
     for unit in sentence.english:
         starts[id(unit)] = len(english)
         english += unit
-    return written(english), starts
+    return sentence_text(english), starts
 
 
 def place_german(sentence: Phrase) -> tuple[list[str], list[int]]:
-    """The German words of a sentence, and at which of them each of its pieces starts."""
+    """Return the German words of a sentence, and the position where each piece starts."""
     german: list[str] = []
-    places: list[int] = []
+    starts: list[int] = []
     for piece in sentence.german:
-        if (
-            piece.words[0] in ",.?" and german[-1] == ","
-        ):  # clauses that end together share one mark
-            german.pop()
-        places.append(len(german))
+        if piece.words[0] in ",.?" and german[-1] == ",":
+            german.pop()  # clauses that end together share one mark
+        starts.append(len(german))
         german += piece.words
-    return german, places
+    return german, starts
 
 
-def write_german(sentence: Phrase, starts: dict[int, int]) -> tuple[str, Links]:
-    """The German text of a sentence and its links to the English words."""
-    german, places = place_german(sentence)
+def write_german(sentence: Phrase, english_starts: dict[int, int]) -> tuple[str, Links]:
+    """Return the German text of a sentence and its links to the English words."""
+    german, starts = place_german(sentence)
     links: list[tuple[int, int]] = []
-    for piece, place in zip(sentence.german, places, strict=True):
+    for piece, start in zip(sentence.german, starts, strict=True):
         for unit, pairs in piece.targets:
-            start = starts[id(unit)]
-            links += [(place + source, start + target) for source, target in pairs]
-    return written(german), tuple(sorted(links))
+            english_start = english_starts[id(unit)]
+            links += [(start + source, english_start + target) for source, target in pairs]
+    return sentence_text(german), tuple(sorted(links))
 
 
 COMMA = Piece((",",))
