@@ -90,7 +90,7 @@ def translate(
     device: Device = "auto",
 ) -> None:
     """Translate lines, one for one."""
-    from seq2see.decoding.long_text import read
+    from seq2see.decoding.long_text import read_stream
 
     alone = len(texts) == 1 if texts else sys.stdin.isatty()
     translator = _open(model, engine, device, alone, merge)
@@ -98,7 +98,7 @@ def translate(
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
     at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE
-    lines = iter(texts) if texts else read(sys.stdin.buffer, "stdin")
+    lines = iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
     done = 0
     while some := list(islice(lines, at_once)):
         found = translator.search(some, beam=beam, n_best=n_best, first_line=done + 1)

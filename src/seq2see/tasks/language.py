@@ -81,7 +81,8 @@ class LanguageModel:
                 f"the prompt has {len(ids)} tokens; with what follows there may be {longest}"
             )
         assert isinstance(self.model, CausalModel)
-        found = generate(self.model, ids, how or Sampling(), count, longest)
+        self.model.eval()
+        found = generate(self.model, ids, how or Sampling(), count, longest, self.device)
         return [
             Written(tokenizer.decode([*ids, *each.ids]), each.log_probability) for each in found
         ]

@@ -231,7 +231,8 @@ def _sample(
         return given, text[0], tokenizer.decode(said)
     assert isinstance(model, CausalModel)
     begun = ids[1][: len(ids[1]) // 2]
-    (written,) = generate(model, begun, Sampling(temperature=0), 1, 2 * len(ids[1]) + 1)
+    device = model.output.weight.device
+    (written,) = generate(model, begun, Sampling(temperature=0), 1, 2 * len(ids[1]) + 1, device)
     return tokenizer.decode(begun), text[1], tokenizer.decode([*begun, *written.ids])
 
 
