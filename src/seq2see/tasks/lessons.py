@@ -16,11 +16,11 @@ from seq2see.decoding.search import search
 from seq2see.models.build import build
 from seq2see.models.init import Pretrained, Taken, take_over
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.bleu import score
 from seq2see.tasks import text as tasks
 from seq2see.tasks.images import PictureModel
 from seq2see.tasks.language import LanguageModel
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translate import Translator, examine
 from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizers
@@ -137,8 +137,8 @@ class TextLessons:
                 [source for source, _ in parallel.pairs],
                 [target for _, target in parallel.pairs],
             )
-            found = evaluate.examine(model, sources, references)
-            values, lines = found.values(), found.scores.lines()
+            found = examine(model, sources, references)
+            values, lines = found.values(), found.scores.report()
         return Examined(values | {"corpus_sha256": parallel.digest}, lines)
 
 
@@ -163,7 +163,7 @@ def validator(
         sources = [source for source, _ in encoded[: len(shown)]]
         found = search(model, sources, how, device=device)  # type: ignore[arg-type]
         outputs = [pair.target.decode(hypotheses[0].ids) for hypotheses in found]
-        bleu = evaluate.score(outputs, [target for _, target in shown]).bleu
+        bleu = score(outputs, [target for _, target in shown]).bleu
         samples = [(s, t, o) for (s, t), o in zip(shown, outputs, strict=True)][:10]
         return Validation(seen.loss / seen.tokens, seen.perplexity, bleu, samples)
 

@@ -88,6 +88,6 @@ class PictureLessons:
         assert isinstance(model, PictureModel)
         pictures, shown = self.album.tests[test], model.shown(self.album, test)
         found = tasks.look(model.recipe, model.model.eval(), shown, model.device)
-        confusion = tasks.confusion_of(model.format.labels, shown, found.guesses)
+        confusion = tasks.confusion_by_id(model.format.labels, shown, found.guesses)
         looked = tasks.Examination.of("images", found, len(pictures), 0, confusion)
         return Examined(looked.values() | {"corpus_sha256": pictures.digest}, looked.lines())

@@ -14,7 +14,7 @@ from seq2see.batches import padding_share, plan
 from seq2see.errors import InputError, WorkError
 from seq2see.files import write_atomically, write_text
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring import card as scorecard
 from seq2see.tasks.images import load_pictures
 from seq2see.tasks.language import load_language
 from seq2see.tasks.lessons import Examined, Lessons, TextLessons, Trained
@@ -252,7 +252,7 @@ def write_scorecard(model: Trained, lessons: Lessons, folder: Path, console: Con
         console.print(f"[bold]{escape(name)}[/bold]", highlight=False)
         for line in found.lines:
             console.print(f"  {escape(line)}", highlight=False)
-    card = evaluate.card(
+    card = scorecard.card(
         tests,
         recipe=model.recipe.model_dump(mode="json"),
         decode=model.recipe.decode.model_dump(),

@@ -7,7 +7,6 @@ with pictures.
 
 import math
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from seq2see.layers.reduction.encoder import cost, watch
 from seq2see.models.language import CausalModel
 from seq2see.pictures.augment import collate_shown
 from seq2see.recipe.schema import Recipe
+from seq2see.scoring.confusion import Confusion, confusion_of, table
 from seq2see.text import labels
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
@@ -236,8 +236,6 @@ def _sample(
     return tokenizer.decode(begun), text[1], tokenizer.decode([*begun, *written.ids])
 
 
-Confusion = dict[str, dict[str, int]]  # right label → said label → how often
-CORNER, LONGEST_TOP = "right ↓ said →", 4
 COUNTED = {
     "language": "tokens with </s>",
     "masked": "hidden words",
@@ -283,31 +281,11 @@ class Examination:
         return [f"perplexity {self.perplexity:.3f} · {right}", *table(self.confusion)]
 
 
-def confusion_of(names: Vocab, pairs: Sequence[IdPair], guesses: Sequence[Ids]) -> Confusion:
-    """How often each label was said of what has each label; what never happened is left out."""
-    counts = Counter(
-        (answer[0], guess[0]) for (_, answer), guess in zip(pairs, guesses, strict=True)
-    )
-    found: Confusion = {}
-    for right, said in sorted(counts):
-        found.setdefault(names.words([right])[0], {})[names.words([said])[0]] = counts[right, said]
-    return found
-
-
-def table(confusion: Confusion) -> list[str]:
-    """A row for each right label, a column for each said one; long names are on top by the number of their row."""
-    names = list(dict.fromkeys([*confusion, *(name for row in confusion.values() for name in row)]))
-    if not names:
-        return []
-    tops, sides = names, names
-    if max(map(len, names)) > LONGEST_TOP:
-        tops = [str(number) for number in range(1, len(names) + 1)]
-        sides = [f"{number} {name}" for number, name in zip(tops, names, strict=True)]
-    rows = [[str(confusion.get(name, {}).get(said) or "·") for said in names] for name in names]
-    wide = max(len(cell) for row in (tops, *rows) for cell in row) + 2
-    high = max(map(len, (CORNER, *sides)))
-    cells = zip((CORNER, *sides), (tops, *rows), strict=True)
-    return [f"{side:<{high}}" + "".join(f"{cell:>{wide}}" for cell in row) for side, row in cells]
+def confusion_by_id(names: Vocab, pairs: Sequence[IdPair], guesses: Sequence[Ids]) -> Confusion:
+    """Confusion matrix of labels that are given as ids."""
+    right = names.words(answer[0] for _, answer in pairs)
+    guessed = names.words(guess[0] for guess in guesses)
+    return confusion_of(right, guessed, names.words(range(len(names))))
 
 
 def examine(
@@ -318,7 +296,9 @@ def examine(
     model.eval()
     found = look(recipe, model, pairs, device)
     known = recipe.task == "classify"
-    confusion = confusion_of(labels.vocabulary(recipe.data), pairs, found.guesses) if known else {}
+    confusion = (
+        confusion_by_id(labels.vocabulary(recipe.data), pairs, found.guesses) if known else {}
+    )
     return Examination.of(
         recipe.task, found, len(lines), len(parallel.pairs) - len(lines), confusion
     )

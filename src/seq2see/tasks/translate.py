@@ -3,9 +3,9 @@
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import safetensors.torch
 import torch
@@ -21,6 +21,9 @@ from seq2see.layers.reduction.encoder import Reducible
 from seq2see.layers.trace import Trace
 from seq2see.models.build import build
 from seq2see.recipe.schema import Recipe
+from seq2see.scoring.bleu import Scores, score
+from seq2see.scoring.errors import Analysis, analyse
+from seq2see.scoring.likelihood import Scored
 from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import END
@@ -31,15 +34,6 @@ SCORED_TOKENS = 2048  # of a batch, with padding
 # The commands that each task's models are for.
 USES = {"translate": "seq2see translate", "language": "seq2see generate", "masked": "seq2see fill"}
 USES |= dict.fromkeys(("classify", "images"), "seq2see classify")
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A given translation: its log-probability, its tokens, </s> last, and the log-probability of each."""
-
-    log_probability: float
-    tokens: list[str]
-    log_probabilities: list[float]
 
 
 @dataclass(frozen=True)
@@ -269,3 +263,30 @@ def fill(model: nn.Module, directory: Path) -> None:
         copy_into(model, safetensors.torch.load_file(path), path)
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: cannot read the weights: {error}") from None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A test set translated, scored and searched for errors."""
+
+    outputs: list[str]
+    scores: Scores
+    errors: Analysis
+
+    def values(self) -> dict[str, Any]:
+        """What `evaluate --json` prints, and a score card holds of a test set."""
+        return {**asdict(self.scores), "errors": asdict(self.errors)}
+
+
+def examine(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    beam: int | None = None,
+) -> Examination:
+    """Translate a test set and look at the outputs."""
+    # One line each, whatever line ends a vocabulary of words may hold: the scores are those of a written file.
+    outputs = [" ".join(text.splitlines()) for text in translator.translate(sources, beam=beam)]
+    pair = translator.tokenizers
+    errors = analyse(sources, outputs, references, pair.source, pair.languages[1])
+    return Examination(outputs, score(outputs, references), errors)
