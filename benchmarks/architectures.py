@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.scoring.compare import compare
 from seq2see.see import figures
 from seq2see.tasks.translate import Translator, load
@@ -212,7 +212,7 @@ def main() -> None:
         "budgets": budgets,
         "rows": rows,
         **compared(runs["minutes"], test),
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     result["seeds"] = [again(seed, of, test) for seed, of in seeds.items()]
     given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

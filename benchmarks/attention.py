@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from seq2see.layers.attention import attend
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 HERE = Path(__file__).parent
 LENGTHS = (128, 256, 512, 1024)

@@ -18,7 +18,7 @@ import torch
 
 from seq2see.layers.attention import attend
 from seq2see.layers.scores import Additive
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 HERE = Path(__file__).parent
 LENGTHS = (64, 128, 256, 512)

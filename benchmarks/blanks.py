@@ -13,7 +13,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.tasks.language import load_language
 from seq2see.text.captions.blanks import blanks
 
@@ -59,7 +59,7 @@ def main() -> None:
         },
         "wrong": wrong,
         "recipe": model.recipe.model_dump(mode="json"),
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     given.out.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{found['accuracy']:.1%} of {asked.total()} fillings agree: {found['kinds']}")

@@ -17,7 +17,8 @@ from typing import Any
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.bleu import score
+from seq2see.scoring.card import machine
 from seq2see.tasks.translate import Translator
 from seq2see.text import corpora
 from seq2see.training import checkpoint
@@ -82,7 +83,7 @@ def main() -> None:
 
     def note(what: str, value: str, seed: int, translator: Translator) -> None:
         nonlocal signature
-        scores = evaluate.score(translator.translate(sources), references)
+        scores = score(translator.translate(sources), references)
         signature = scores.signature
         rows.setdefault((what, value), {})[seed] = scores.bleu
         print(f"seed {seed}, {what} {value}: {scores.bleu:.2f}", flush=True)
@@ -109,7 +110,7 @@ def main() -> None:
         "rows": [
             {"what": what, "value": value, "bleu": bleu} for (what, value), bleu in rows.items()
         ],
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

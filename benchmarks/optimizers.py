@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.bleu import score
 from seq2see.see import figures
 from seq2see.tasks.translate import load
 from seq2see.text import corpora
@@ -79,7 +79,7 @@ def main() -> None:
         "machine"
     ]  # as it was in training
     for (name, seed), run in runs.items():
-        scores = evaluate.score(load(run).translate(sources), references)
+        scores = score(load(run).translate(sources), references)
         signature = scores.signature
         settings = {"optimizer": name, "lr": RATES[name], "seed": seed}
         measured = {

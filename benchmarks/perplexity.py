@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.tasks.language import load_language
 from seq2see.text import corpora
 from seq2see.text.ngrams import NGrams
@@ -62,7 +62,7 @@ def main() -> None:
     given = parser.parse_args()
     result = {
         "models": {folder.name: measured(folder) for folder in given.model},
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

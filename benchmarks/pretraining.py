@@ -16,7 +16,7 @@ from typing import Any
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 
 HERE = Path(__file__).parent
 
@@ -59,7 +59,7 @@ def main() -> None:
     recipe = Recipe.load("captions-classify", [f"data.limit={given.labels}"]).model_dump(
         mode="json"
     )
-    result = {"labels": given.labels, "recipe": recipe, "rows": rows, "machine": evaluate.machine()}
+    result = {"labels": given.labels, "recipe": recipe, "rows": rows, "machine": machine()}
     given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.see import figures
 from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
@@ -118,7 +118,7 @@ def main() -> None:
     given = parser.parse_args()
     ours = curve(given.run)
     figures.save(drawing(ours), IMAGES / "reproduction-curve.png")
-    result: dict[str, Any] = {"published": PUBLISHED, "ours": ours, "machine": evaluate.machine()}
+    result: dict[str, Any] = {"published": PUBLISHED, "ours": ours, "machine": machine()}
     if (given.run / "scorecard.json").exists():
         result["scorecard"] = json.loads((given.run / "scorecard.json").read_bytes())
         translator = load(given.run)

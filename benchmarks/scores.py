@@ -21,7 +21,7 @@ from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.build import build
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.text import captions
 from seq2see.text.tokenizers import Tokenizers
 
@@ -94,7 +94,7 @@ def main() -> None:
         "recipe": "captions",
         "steps": given.steps,
         "rows": rows,
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     given.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 

@@ -14,7 +14,7 @@ from seq2see.batches import collate, padding_share, plan
 from seq2see.ct2.export import export
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.bleu import score
 from seq2see.tasks.text import encode, fitting
 from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora, tokenizers
@@ -171,7 +171,7 @@ def _exported(
 
 
 def bleu(outputs: list[str], references: list[str]) -> float:
-    return evaluate.score(outputs, references).bleu
+    return score(outputs, references).bleu
 
 
 def _parity(translator: Translator, pairs: list[corpora.Pair]) -> dict[str, np.ndarray]:

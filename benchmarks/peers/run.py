@@ -27,7 +27,7 @@ import venvs
 from systems import LEFT_OUT, TRAIN, TRANSLATE, System
 
 from seq2see.files import write_text
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"

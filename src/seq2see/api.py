@@ -24,8 +24,9 @@ from seq2see.models.language import CausalModel, Classifier, MaskedModel, Prefix
 from seq2see.models.transformer import Transformer
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import Recipe
+from seq2see.scoring.likelihood import Scored
 from seq2see.tasks.images import PictureModel, load_pictures
 from seq2see.tasks.language import LanguageModel, load_language
 from seq2see.tasks.run import train
-from seq2see.tasks.translate import Explanation, Scored, Translator, load
+from seq2see.tasks.translate import Explanation, Translator, load
 from seq2see.training.loss import smoothed_loss

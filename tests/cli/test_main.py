@@ -593,7 +593,7 @@ def test_written_translations_give_sacrebleus_command_the_same_scores(
     assert (bleu["score"], bleu["signature"]) == (found["bleu"], found["signature"])
     assert (chrf["score"], chrf["signature"]) == (found["chrf"], found["chrf_signature"])
     says = call.refused("evaluate", "--model", trained, *files, "--out", reference)
-    assert says == f"--out {reference}: is an input; it is not written over"
+    assert says == f"--out {reference}: is an input; it is not overwritten"
     says = call.refused(
         "evaluate", "--model", trained, *files, "--out", tmp_path / "no" / "out.txt"
     )

@@ -1,4 +1,4 @@
-"""Lines of text: read as they come, cut where they are long, joined again, one out for one in."""
+"""Long texts are split, translated and rejoined: one translation out for each text in."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seq2see.decoding.hypotheses import Hypothesis
-from seq2see.decoding.long_text import Translation, read, split, translate
+from seq2see.decoding.long_text import Translation, read_stream, split_text, translate
 from seq2see.errors import InputError
 from seq2see.tasks.translate import Translator
 from seq2see.text.tokenizers import Tokenizers
@@ -22,7 +22,7 @@ def test_pieces_are_short_enough_and_hold_all_the_text(
     text: str, limit: int, translator: Translator
 ) -> None:
     tokenizer = translator.tokenizers.source
-    pieces = split(text, tokenizer, limit)
+    pieces = split_text(text, tokenizer, limit)
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert all(len(tokenizer.encode(piece)) <= limit or len(piece) == 1 for piece in pieces)
     assert len(pieces) == 1 or all(piece.strip() for piece in pieces)
@@ -32,9 +32,9 @@ def test_cuts_are_at_sentences_before_words(translator: Translator) -> None:
     tokenizer = translator.tokenizers.source
     text = "eins zwei. drei vier fünf! sechs"
     limit = max(len(tokenizer.encode(part)) for part in ("eins zwei.", "drei vier fünf! sechs"))
-    assert split(text, tokenizer, limit) == ["eins zwei.", "drei vier fünf! sechs"]
+    assert split_text(text, tokenizer, limit) == ["eins zwei.", "drei vier fünf! sechs"]
     limit = max(len(tokenizer.encode(part)) for part in ("eins zwei", "drei vier"))
-    assert split("eins zwei drei vier", tokenizer, limit) == ["eins zwei", "drei vier"]
+    assert split_text("eins zwei drei vier", tokenizer, limit) == ["eins zwei", "drei vier"]
 
 
 def test_a_stream_is_lines_of_utf8() -> None:
@@ -45,9 +45,15 @@ def test_a_stream_is_lines_of_utf8() -> None:
         b"\r\r\n",
         b"vier",
     ]
-    assert list(read(stream, "stdin")) == ["eins", "", "\ufeffzwei\u2028drei\x0c", "", "vier"]
-    assert list(read([], "stdin")) == []
-    lines = read([b"eins\n", b"zw\xffei\n"], "here")
+    assert list(read_stream(stream, "stdin")) == [
+        "eins",
+        "",
+        "\ufeffzwei\u2028drei\x0c",
+        "",
+        "vier",
+    ]
+    assert list(read_stream([], "stdin")) == []
+    lines = read_stream([b"eins\n", b"zw\xffei\n"], "here")
     assert next(lines) == "eins"
     with pytest.raises(InputError, match=r"^here:2: not UTF-8 at byte 2 of the line$"):
         next(lines)
@@ -58,10 +64,10 @@ def test_a_text_without_tokens_is_not_searched(translator: Translator) -> None:
         encode=lambda text: translator.tokenizers.source.encode(text.strip("\u200b"))
     )
     target = translator.tokenizers.target
-    asked: list[list[list[int]]] = []
+    searched: list[list[list[int]]] = []
 
     def search(parts: list[list[int]]) -> list[list[Hypothesis]]:
-        asked.append(parts)
+        searched.append(parts)
         return [
             [Hypothesis(target.encode("two"), -1.0, -0.5), Hypothesis([], -2.0, -2.0)]
             for _ in parts
@@ -70,10 +76,10 @@ def test_a_text_without_tokens_is_not_searched(translator: Translator) -> None:
     warnings: list[str] = []
     texts = ["", "eins", "\u200b", " ", "drei vier. fünf sechs"]
     limit = len(source.encode("drei vier."))
-    found = translate(texts, search, Tokenizers(source, target), limit, 7, warnings.append)
+    translations = translate(texts, search, Tokenizers(source, target), limit, 7, warnings.append)
     empty = [Translation("", 0.0, 0.0)]
     one = [Translation("two", -1.0, -0.5), Translation("", -2.0, -2.0)]
     two = [Translation("two two", -2.0, -1.0), Translation(" ", -4.0, -4.0)]
-    assert found == [empty, one, empty, empty, two]
-    assert asked == [[source.encode(text) for text in ("eins", "drei vier.", "fünf sechs")]]
+    assert translations == [empty, one, empty, empty, two]
+    assert searched == [[source.encode(text) for text in ("eins", "drei vier.", "fünf sechs")]]
     assert warnings == [f"line 11: longer than the model's {limit} tokens; translated in 2 pieces"]

@@ -1,4 +1,4 @@
-"""Decoding: against exhaustive search, a plain beam search, forced decoding, and one sentence at a time."""
+"""Search against exhaustive search, a plain beam search, forced decoding and single sentences."""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ seeds = st.integers(0, 10_000)
 
 @dataclass(frozen=True)
 class Row:
-    """The state of the table model: what each row translates and the last id it has read."""
+    """The state of the table model: the sentence of each row and the last id it has read."""
 
     sentence: Tensor  # (B,)
     last: Tensor  # (B,)
@@ -36,7 +36,7 @@ class Row:
 
 @dataclass
 class TableModel:
-    """log p(next | source, last two ids), drawn at random: a model whose every sequence can be listed."""
+    """log p(next | source, last two ids), drawn at random: small enough to list every sequence."""
 
     seed: int
     size: int = 6
@@ -78,69 +78,69 @@ class Short(Search):
         return self.longest
 
 
-def allowed(prefix: Ids, size: int, how: Short) -> list[int]:
-    """The ids that may follow: never <s> or padding, no </s> too early, nothing else at the limit."""
-    if len(prefix) + 1 >= how.longest:
+def allowed(prefix: Ids, size: int, config: Short) -> list[int]:
+    """Ids that may follow: never <s> or padding, no </s> too early, only </s> at the limit."""
+    if len(prefix) + 1 >= config.longest:
         return [END]
     ids = [id for id in range(size) if id not in (BEGIN, PAD, END)]
-    return ids if len(prefix) < how.min_length else [*ids, END]
+    return ids if len(prefix) < config.min_length else [*ids, END]
 
 
-def hypothesis(ids: Ids, log_probability: float, how: Search) -> Hypothesis:
-    return Hypothesis(ids, log_probability, log_probability / how.penalty(len(ids) + 1))
+def hypothesis(ids: Ids, log_probability: float, config: Search) -> Hypothesis:
+    return Hypothesis(ids, log_probability, log_probability / config.penalty(len(ids) + 1))
 
 
-def exhaustive(model: TableModel, source: Ids, how: Short) -> list[Hypothesis]:
+def exhaustive(model: TableModel, source: Ids, config: Short) -> list[Hypothesis]:
     """Every sequence up to the limit, best first."""
 
     def continuations(prefix: Ids, total: float) -> Iterator[Hypothesis]:
         log_p = model.log_p(source, prefix)
-        for id in allowed(prefix, model.size, how):
+        for id in allowed(prefix, model.size, config):
             if id == END:
-                yield hypothesis(prefix, total + float(log_p[END]), how)
+                yield hypothesis(prefix, total + float(log_p[END]), config)
             else:
                 yield from continuations([*prefix, id], total + float(log_p[id]))
 
-    return sorted(continuations([], 0.0), key=lambda each: -each.score)
+    return sorted(continuations([], 0.0), key=lambda h: -h.score)
 
 
 def plain_beam(
-    model: TableModel, source: Ids, how: Short, *, to_the_end: bool = False
+    model: TableModel, source: Ids, config: Short, *, to_the_end: bool = False
 ) -> list[Hypothesis]:
-    """Beam search with lists, one sentence at a time, as the docstring of `beam_search` tells it."""
+    """Beam search with lists, one sentence at a time, after the docstring of `beam_search`."""
     open_: list[tuple[float, Ids]] = [(0.0, [])]
     ended: list[Hypothesis] = []
-    for position in range(1, how.longest + 1):
+    for position in range(1, config.longest + 1):
         candidates = []
         for total, prefix in open_:
             log_p = model.log_p(source, prefix)
             candidates += [
-                (total + float(log_p[id]), prefix, id) for id in allowed(prefix, model.size, how)
+                (total + float(log_p[id]), prefix, id) for id in allowed(prefix, model.size, config)
             ]
-        candidates.sort(key=lambda each: -each[0])
+        candidates.sort(key=lambda candidate: -candidate[0])
         ended += [
-            hypothesis(prefix, total, how)
-            for total, prefix, id in candidates[: how.beam]
+            hypothesis(prefix, total, config)
+            for total, prefix, id in candidates[: config.beam]
             if id == END
         ]
-        ended.sort(key=lambda each: -each.score)
+        ended.sort(key=lambda h: -h.score)
         open_ = [(total, [*prefix, id]) for total, prefix, id in candidates if id != END][
-            : how.beam
+            : config.beam
         ]
         if not open_:
             break
         settled = (
-            len(ended) >= how.beam
-            and open_[0][0] / how.penalty(position) <= ended[how.beam - 1].score
+            len(ended) >= config.beam
+            and open_[0][0] / config.penalty(position) <= ended[config.beam - 1].score
         )
         if settled and not to_the_end:
             break
-    return ended[: how.beam]
+    return ended[: config.beam]
 
 
-def same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [each.ids for each in found] == [each.ids for each in expected]
-    for left, right in zip(found, expected, strict=True):
+def same(hypotheses: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [h.ids for h in hypotheses] == [h.ids for h in expected]
+    for left, right in zip(hypotheses, expected, strict=True):
         assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
         assert left.score == pytest.approx(right.score, abs=1e-9)
 
@@ -155,10 +155,10 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(
     seed: int, alpha: float, min_length: int, longest: int
 ) -> None:
     model = TableModel(seed, size=5)  # two ids that do not end: at most 31 sequences of 5
-    how = Short(beam=32, length_penalty=alpha, min_length=min_length, longest=longest)
-    found = beam_search(model, sources_of([5, 4], [6]), how)
-    for source, hypotheses in zip([[5, 4], [6]], found, strict=True):
-        same(hypotheses, exhaustive(model, source, how))
+    config = Short(beam=32, length_penalty=alpha, min_length=min_length, longest=longest)
+    results = beam_search(model, sources_of([5, 4], [6]), config)
+    for source, hypotheses in zip([[5, 4], [6]], results, strict=True):
+        same(hypotheses, exhaustive(model, source, config))
 
 
 @few
@@ -173,11 +173,11 @@ def test_beam_search_is_the_plain_one_for_every_sentence_of_the_batch(
     seed: int, beam: int, alpha: float, min_length: int, end: float
 ) -> None:
     model = TableModel(seed, end=end)
-    how = Short(beam=beam, length_penalty=alpha, min_length=min_length, longest=7)
-    found = beam_search(model, sources_of(*SOURCES), how)
-    for source, hypotheses in zip(SOURCES, found, strict=True):
-        same(hypotheses, plain_beam(model, source, how))
-        assert hypotheses[0].score <= exhaustive(model, source, how)[0].score + 1e-9
+    config = Short(beam=beam, length_penalty=alpha, min_length=min_length, longest=7)
+    results = beam_search(model, sources_of(*SOURCES), config)
+    for source, hypotheses in zip(SOURCES, results, strict=True):
+        same(hypotheses, plain_beam(model, source, config))
+        assert hypotheses[0].score <= exhaustive(model, source, config)[0].score + 1e-9
 
 
 @few
@@ -185,21 +185,21 @@ def test_beam_search_is_the_plain_one_for_every_sentence_of_the_batch(
 def test_without_a_length_penalty_stopping_early_loses_nothing(
     seed: int, beam: int, end: float
 ) -> None:
-    """A log-probability only falls as a hypothesis grows, so an open one that is behind stays behind."""
+    """A log-probability only falls with length, so an open hypothesis never catches up."""
     model = TableModel(seed, end=end)
-    how = Short(beam=beam, length_penalty=0.0, longest=7)
-    found = beam_search(model, sources_of(*SOURCES), how)
-    for source, hypotheses in zip(SOURCES, found, strict=True):
-        same(hypotheses, plain_beam(model, source, how, to_the_end=True))
+    config = Short(beam=beam, length_penalty=0.0, longest=7)
+    results = beam_search(model, sources_of(*SOURCES), config)
+    for source, hypotheses in zip(SOURCES, results, strict=True):
+        same(hypotheses, plain_beam(model, source, config, to_the_end=True))
 
 
 @few
 @given(seed=seeds, alpha=st.floats(0, 2), min_length=st.integers(0, 4), end=st.floats(-2, 3))
 def test_beam_one_is_greedy(seed: int, alpha: float, min_length: int, end: float) -> None:
-    model, how = TableModel(seed, end=end), Search(1, alpha, 1.5, min_length)
+    model, config = TableModel(seed, end=end), Search(1, alpha, 1.5, min_length)
     source = sources_of(*SOURCES)
     for left, right in zip(
-        beam_search(model, source, how), greedy(model, source, how), strict=True
+        beam_search(model, source, config), greedy(model, source, config), strict=True
     ):
         same(left, right)
 
@@ -207,8 +207,9 @@ def test_beam_one_is_greedy(seed: int, alpha: float, min_length: int, end: float
 @few
 @given(seed=seeds, end=st.floats(-2, 3))
 def test_greedy_takes_the_likeliest_id_each_time(seed: int, end: float) -> None:
-    model, how = TableModel(seed, end=end), Search(beam=1)
-    for source, (found,) in zip(SOURCES, greedy(model, sources_of(*SOURCES), how), strict=True):
+    model, config = TableModel(seed, end=end), Search(beam=1)
+    results = greedy(model, sources_of(*SOURCES), config)
+    for source, hypotheses in zip(SOURCES, results, strict=True):
         limit = 2 * len(source) + 10
         ids: Ids = []
         total = 0.0
@@ -220,7 +221,7 @@ def test_greedy_takes_the_likeliest_id_each_time(seed: int, end: float) -> None:
             if best == END:
                 break
             ids.append(best)
-        same([found], [hypothesis(ids, total, how)])
+        same(hypotheses, [hypothesis(ids, total, config)])
 
 
 @few
@@ -228,53 +229,49 @@ def test_greedy_takes_the_likeliest_id_each_time(seed: int, end: float) -> None:
 def test_the_n_best_are_distinct_sorted_ended_and_free_of_specials(
     seed: int, beam: int, alpha: float, end: float
 ) -> None:
-    how = Search(beam, alpha, 1.5, min_length=2)
-    for source, found in zip(
-        SOURCES, search(TableModel(seed, end=end), SOURCES, how, n_best=beam), strict=True
+    config = Search(beam, alpha, 1.5, min_length=2)
+    for source, hypotheses in zip(
+        SOURCES, search(TableModel(seed, end=end), SOURCES, config, n_best=beam), strict=True
     ):
-        assert len(found) == beam
-        assert len({tuple(each.ids) for each in found}) == beam
-        scores = [each.score for each in found]
+        assert len(hypotheses) == beam
+        assert len({tuple(h.ids) for h in hypotheses}) == beam
+        scores = [h.score for h in hypotheses]
         assert scores == sorted(scores, reverse=True)
-        for each in found:
-            assert not {BEGIN, END, PAD} & set(each.ids)
-            assert 2 <= len(each.ids) < math.ceil(1.5 * len(source)) + 10
-            assert math.isfinite(each.log_probability)
-            assert each.score == pytest.approx(
-                each.log_probability / how.penalty(len(each.ids) + 1), abs=1e-12
+        for h in hypotheses:
+            assert not {BEGIN, END, PAD} & set(h.ids)
+            assert 2 <= len(h.ids) < math.ceil(1.5 * len(source)) + 10
+            assert math.isfinite(h.log_probability)
+            assert h.score == pytest.approx(
+                h.log_probability / config.penalty(len(h.ids) + 1), abs=1e-12
             )
 
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_model_that_never_ends_is_ended_at_the_limit_of_each_sentence(beam: int) -> None:
-    how = Search(beam=beam, max_ratio=1.5)
-    for source, found in zip(
-        SOURCES, search(TableModel(3, end=-50.0), SOURCES, how, n_best=beam), strict=True
+    config = Search(beam=beam, max_ratio=1.5)
+    for source, hypotheses in zip(
+        SOURCES, search(TableModel(3, end=-50.0), SOURCES, config, n_best=beam), strict=True
     ):
-        assert [len(each.ids) + 1 for each in found] == [math.ceil(1.5 * len(source)) + 10] * beam
-        assert all(each.log_probability < -50 for each in found)  # what it was made to say counts
+        assert [len(h.ids) + 1 for h in hypotheses] == [math.ceil(1.5 * len(source)) + 10] * beam
+        assert all(h.log_probability < -50 for h in hypotheses)  # what it was made to say counts
 
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_model_that_would_end_at_once_goes_on_to_the_least_length(beam: int) -> None:
-    for min_length in (
-        0,
-        4,
-        30,
-    ):  # 30 is more than the limit of every source here: the least length goes before
-        how = Search(beam=beam, min_length=min_length)
-        found = search(TableModel(3, end=50.0), SOURCES, how)
-        assert [len(hypotheses[0].ids) for hypotheses in found] == [min_length] * len(SOURCES)
-        assert all(math.isfinite(hypotheses[0].score) for hypotheses in found)
+    for min_length in (0, 4, 30):  # 30 exceeds the limit of every source: min_length wins
+        config = Search(beam=beam, min_length=min_length)
+        results = search(TableModel(3, end=50.0), SOURCES, config)
+        assert [len(hypotheses[0].ids) for hypotheses in results] == [min_length] * len(SOURCES)
+        assert all(math.isfinite(hypotheses[0].score) for hypotheses in results)
 
 
 def test_limits_count_source_tokens_without_end_and_padding() -> None:
-    found = limits(sources_of(*SOURCES), Search(max_ratio=1.5))
+    limit = limits(sources_of(*SOURCES), Search(max_ratio=1.5))
     assert torch.equal(
-        limits(sources_of(*SOURCES), Search(max_ratio=1.5, most=13)), found.clamp(max=13)
+        limits(sources_of(*SOURCES), Search(max_ratio=1.5, most=13)), limit.clamp(max=13)
     )
-    assert found.tolist() == [13, 12, 19, 15, 12]
-    assert found.dtype == torch.long
+    assert limit.tolist() == [13, 12, 19, 15, 12]
+    assert limit.dtype == torch.long
 
 
 def test_length_penalty_is_that_of_wu_et_al() -> None:
@@ -290,24 +287,24 @@ def test_a_larger_length_penalty_never_prefers_a_shorter_best() -> None:
     for seed in range(20):
         model, lengths = TableModel(seed, size=5), []
         for alpha in (0.0, 0.5, 1.0, 2.0):
-            how = Short(beam=32, length_penalty=alpha, longest=5)
-            lengths.append(len(beam_search(model, sources_of([5]), how)[0][0].ids))
+            config = Short(beam=32, length_penalty=alpha, longest=5)
+            lengths.append(len(beam_search(model, sources_of([5]), config)[0][0].ids))
         assert lengths == sorted(lengths)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_finished_sentences_leave_the_computation(beam: int) -> None:
-    how = Search(beam=beam)
+    config = Search(beam=beam)
     run = greedy if beam == 1 else beam_search
     steps = []
     for source in SOURCES:
         alone = TableModel(11, end=1.0)
-        run(alone, sources_of(source), how)
+        run(alone, sources_of(source), config)
         assert set(alone.rows) == {beam}
         steps.append(len(alone.rows))
     assert len(set(steps)) > 1  # or there is nothing to see
     together = TableModel(11, end=1.0)
-    run(together, sources_of(*SOURCES), how)
+    run(together, sources_of(*SOURCES), config)
     assert together.rows == [beam * sum(count > t for count in steps) for t in range(max(steps))]
 
 
@@ -318,13 +315,13 @@ def test_finished_sentences_leave_the_computation(beam: int) -> None:
 def test_results_stand_in_the_order_of_the_input_however_it_is_cut(
     beam: int, tokens: int, sentences: int
 ) -> None:
-    how = Search(beam=beam)
-    expected = [search(TableModel(11), [source], how, n_best=beam)[0] for source in SOURCES]
+    config = Search(beam=beam)
+    expected = [search(TableModel(11), [source], config, n_best=beam)[0] for source in SOURCES]
     model = TableModel(11)
-    for found, one in zip(
-        search(model, SOURCES, how, n_best=beam, batch_tokens=tokens), expected, strict=True
+    for hypotheses, one in zip(
+        search(model, SOURCES, config, n_best=beam, batch_tokens=tokens), expected, strict=True
     ):
-        same(found, one)
+        same(hypotheses, one)
     assert max(model.rows) == beam * sentences
 
 
@@ -336,8 +333,8 @@ def test_nothing_in_nothing_out() -> None:
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_a_source_without_a_token_is_searched_too(beam: int) -> None:
-    (found,) = search(TableModel(1), [[]], Search(beam=beam))
-    assert len(found) == 1 and len(found[0].ids) < 10
+    (hypotheses,) = search(TableModel(1), [[]], Search(beam=beam))
+    assert len(hypotheses) == 1 and len(hypotheses[0].ids) < 10
 
 
 @pytest.mark.parametrize("n_best", [0, 4])
@@ -378,25 +375,25 @@ def transformer(norm: str = "pre") -> Transformer:
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_companions_do_not_change_a_translation(beam: int, norm: str) -> None:
-    model, how = transformer(norm), Search(beam=beam)
-    together = search(model, WORDS, how, n_best=beam)
-    assert len({len(found[0].ids) for found in together}) > 1
-    for source, found in zip(WORDS, together, strict=True):
-        same(found, search(model, [source], how, n_best=beam)[0])
+    model, config = transformer(norm), Search(beam=beam)
+    together = search(model, WORDS, config, n_best=beam)
+    assert len({len(hypotheses[0].ids) for hypotheses in together}) > 1
+    for source, hypotheses in zip(WORDS, together, strict=True):
+        same(hypotheses, search(model, [source], config, n_best=beam)[0])
 
 
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_log_probabilities_are_those_of_forced_decoding(beam: int, norm: str) -> None:
     model = transformer(norm)
-    for source, found in zip(
+    for source, hypotheses in zip(
         WORDS, search(model, WORDS, Search(beam=beam), n_best=beam), strict=True
     ):
-        for each in found:
-            batch = collate([(source, each.ids)], [0])
+        for h in hypotheses:
+            batch = collate([(source, h.ids)], [0])
             with torch.no_grad():
                 log_p = model(batch).log_softmax(-1).gather(-1, batch.target_out[..., None])
-            assert each.log_probability == pytest.approx(float(log_p.sum()), abs=1e-9)
+            assert h.log_probability == pytest.approx(float(log_p.sum()), abs=1e-9)
 
 
 @pytest.mark.parametrize("beam", [1, 3])

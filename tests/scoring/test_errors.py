@@ -1,4 +1,4 @@
-"""Errors by kind: each found where it is, and nowhere in a perfect translation."""
+"""Errors of every kind are detected where they are, and none in a perfect translation."""
 
 import time
 from collections.abc import Sequence
@@ -11,16 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from seq2see.scoring.errors import (
-    LONGEST_ALIGNED,
-    Analysis,
-    aligned,
-    analyse,
-    dropped,
-    excess,
-    repeated,
-    words,
-)
+from seq2see.scoring.errors import Analysis, analyse
+from seq2see.scoring.phrases import LONGEST_ALIGNED, aligned, dropped, excess, repeated, words
 from seq2see.text.function_words import FUNCTION_WORDS
 from seq2see.text.subwords import Subwords
 from seq2see.text.vocab import UNKNOWN, Vocab
@@ -74,12 +66,14 @@ def test_untranslated_words_stand_in_source_and_output_but_in_no_reference(compa
         "The Hut: x 12 ab1",
     ]
     references = ["A helmet and a hat in Rome", "Two people with helmets", "The hat"]
-    found = compare(outputs, references, sources).untranslated
+    finding = compare(outputs, references, sources).untranslated
     # Not "in" (ordinary English), "x" (too short), "12" and "ab1" (not of letters).
-    assert dict(found.frequent) == {"bauhelm": 2, "hut": 2, "bauhelm-träger": 1, "rom": 1}
-    assert found.count == 6 and found.share == 1.0  # "bauhelm" once in line 2, as in its source
-    assert found.frequent[:2] == [("bauhelm", 2), ("hut", 2)]
-    assert found.examples[0] == ("bauhelm", 1) and found.examples[-1] == ("hut", 3)
+    assert dict(finding.frequent) == {"bauhelm": 2, "hut": 2, "bauhelm-träger": 1, "rom": 1}
+    assert (
+        finding.count == 6 and finding.share == 1.0
+    )  # "bauhelm" once in line 2, as in its source
+    assert finding.frequent[:2] == [("bauhelm", 2), ("hut", 2)]
+    assert finding.examples[0] == ("bauhelm", 1) and finding.examples[-1] == ("hut", 3)
     # A word that stands in any reference is ordinary.
     assert compare(outputs, [*references[:2], "a hut"], sources).untranslated.count == 4
 
@@ -154,10 +148,10 @@ def test_without_a_list_of_function_words_every_word_is_content(tokenizer: Subwo
 
 def test_findings_are_counted_per_sentence_and_placed(compare: Any) -> None:
     outputs = ["dog dog dog", "a cat", "dog dog", "a cat cat"]
-    found = compare(outputs, ["dog", "a cat", "dog", "a cat"]).repeated
-    assert (found.count, found.share) == (4, 0.75)
-    assert found.frequent == [("dog", 3), ("cat", 1)]
-    assert found.examples == [("dog", 1), ("dog", 3), ("cat", 4)]
+    finding = compare(outputs, ["dog", "a cat", "dog", "a cat"]).repeated
+    assert (finding.count, finding.share) == (4, 0.75)
+    assert finding.frequent == [("dog", 3), ("cat", 1)]
+    assert finding.examples == [("dog", 1), ("dog", 3), ("cat", 4)]
 
 
 def test_lengths(compare: Any) -> None:
@@ -169,9 +163,9 @@ def test_lengths(compare: Any) -> None:
         "a b c d e f g h i j k l m n",
         "",
     ]
-    found = compare(outputs, references).lengths
-    assert found.ratio == 40 / 40 and found.median == 1.0
-    assert found.short == found.long == 0.2  # exactly 0.7 and 1.3 are neither
+    lengths = compare(outputs, references).lengths
+    assert lengths.ratio == 40 / 40 and lengths.median == 1.0
+    assert lengths.short == lengths.long == 0.2  # exactly 0.7 and 1.3 are neither
     assert (
         compare(["a b"], [""]).lengths.long == 1.0 and compare([""], ["a b"]).lengths.ratio == 0.0
     )
@@ -195,18 +189,20 @@ def test_unknown_source_words(kind: str, tokenizer: Subwords) -> None:
         "A <unk> eats.",
         "A man in <unk> and a<unk>b eats.",
     ]
-    found = analyse(sources, outputs, outputs, source_tokenizer).unknown
-    assert found.frequent == [(unknown, 3), ("漢ß", 1)]
-    assert (found.count, found.copied, found.lost) == (4, 1, 3) and found.share == pytest.approx(
-        2 / 3
-    )
-    assert found.in_outputs == 3
+    finding = analyse(sources, outputs, outputs, source_tokenizer).unknown
+    assert finding.frequent == [(unknown, 3), ("漢ß", 1)]
+    assert (finding.count, finding.copied, finding.lost) == (
+        4,
+        1,
+        3,
+    ) and finding.share == pytest.approx(2 / 3)
+    assert finding.in_outputs == 3
 
 
 def test_a_mark_that_is_unknown_makes_no_word_unknown(tokenizer: Subwords) -> None:
     assert UNKNOWN in tokenizer.encode("Ein „Mann“")
-    found = analyse(["Ein „Mann“ … Mann☃ “漢”"], ["A man"], ["A man"], tokenizer).unknown
-    assert found.frequent == [("漢", 1)]
+    finding = analyse(["Ein „Mann“ … Mann☃ “漢”"], ["A man"], ["A man"], tokenizer).unknown
+    assert finding.frequent == [("漢", 1)]
 
 
 def test_unknown_ids_are_counted_as_tokenizers_show_them(tokenizer: Subwords) -> None:
@@ -222,23 +218,23 @@ def test_unknown_ids_are_counted_as_tokenizers_show_them(tokenizer: Subwords) ->
 def test_extra_and_missing_words_are_clipped_and_summed_by_sentence(compare: Any) -> None:
     outputs = ["the the the dog", "a cat sits on the mat", "the end"]
     references = ["the dog", "a cat is sitting on the mat", "the the end"]
-    found = compare(outputs, references)
-    assert found.extra_words == [("the", 2), ("sits", 1)]
-    assert found.missing_words == [
+    analysis = compare(outputs, references)
+    assert analysis.extra_words == [("the", 2), ("sits", 1)]
+    assert analysis.missing_words == [
         ("is", 1),
         ("sitting", 1),
         ("the", 1),
     ]  # the too many elsewhere do not pay for it
-    # Of phrases with the same content the most frequent, of those the longest; none without content.
-    assert dict(found.extra_phrases)["a cat sits on"] == 1 and "the the" not in dict(
-        found.extra_phrases
+    # One phrase per content: the most frequent, then the longest; none without content.
+    assert dict(analysis.extra_phrases)["a cat sits on"] == 1 and "the the" not in dict(
+        analysis.extra_phrases
     )
-    assert dict(found.missing_phrases)["a cat is sitting"] == 1
+    assert dict(analysis.missing_phrases)["a cat is sitting"] == 1
 
 
 def test_the_most_frequent_phrase_of_the_same_content_stands_for_all(compare: Any) -> None:
-    found = compare(["in front of me"] * 2 + ["in front", "very very very"], ["x"] * 4)
-    assert found.extra_phrases == [("in front", 3), ("very very", 2)]
+    analysis = compare(["in front of me"] * 2 + ["in front", "very very very"], ["x"] * 4)
+    assert analysis.extra_phrases == [("in front", 3), ("very very", 2)]
 
 
 WORDS = ["a", "the", "man", "dog", ",", ".", "runs", "Red", "hut", "two"]
@@ -248,17 +244,17 @@ ROWS = st.lists(st.tuples(SENTENCE, SENTENCE, SENTENCE), min_size=1, max_size=8)
 
 @given(texts=st.lists(st.text(max_size=40), min_size=1, max_size=5))
 def test_a_perfect_translation_has_no_errors(texts: list[str], compare: Any) -> None:
-    found = compare(texts, texts, texts)
-    for kind in (found.untranslated, found.repeated, found.dropped):
+    analysis = compare(texts, texts, texts)
+    for kind in (analysis.untranslated, analysis.repeated, analysis.dropped):
         assert asdict(kind) == {"count": 0, "share": 0.0, "frequent": [], "examples": []}
     assert (
-        found.extra_words
-        == found.missing_words
-        == found.extra_phrases
-        == found.missing_phrases
+        analysis.extra_words
+        == analysis.missing_words
+        == analysis.extra_phrases
+        == analysis.missing_phrases
         == []
     )
-    assert asdict(found.lengths) == {"ratio": 1.0, "median": 1.0, "short": 0.0, "long": 0.0}
+    assert asdict(analysis.lengths) == {"ratio": 1.0, "median": 1.0, "short": 0.0, "long": 0.0}
 
 
 @given(rows=ROWS, draw=st.randoms())
@@ -266,17 +262,17 @@ def test_counts_are_sane_and_the_order_of_sentences_does_not_matter(
     rows: Any, draw: Any, compare: Any
 ) -> None:
     sources, outputs, references = zip(*rows, strict=True)
-    found = compare(outputs, references, sources)
-    for kind in (found.untranslated, found.repeated, found.dropped, found.unknown):
+    analysis = compare(outputs, references, sources)
+    for kind in (analysis.untranslated, analysis.repeated, analysis.dropped, analysis.unknown):
         assert kind.count >= sum(count for _, count in kind.frequent) >= bool(kind.count)
         assert (kind.count > 0) == (kind.share > 0) and 0 <= kind.share <= 1
         assert all(count > 0 for _, count in kind.frequent)
         assert all(1 <= line <= len(rows) for _, line in kind.examples)
-    assert found.unknown.copied + found.unknown.lost == found.unknown.count
+    assert analysis.unknown.copied + analysis.unknown.lost == analysis.unknown.count
     draw.shuffle(rows)
     sources, outputs, references = zip(*rows, strict=True)
     again = compare(outputs, references, sources)
-    for name, value in asdict(found).items():
+    for name, value in asdict(analysis).items():
         other = asdict(again)[name]
         if isinstance(value, dict):
             value.pop("examples", None), other.pop("examples", None)  # they name lines
@@ -287,11 +283,11 @@ def test_counts_are_sane_and_the_order_of_sentences_does_not_matter(
 def test_extra_ngrams_are_what_bleu_does_not_match(rows: Any) -> None:
     _, outputs, references = zip(*rows, strict=True)
     bleu = BLEU(lowercase=True).corpus_score(list(outputs), [list(references)])
-    found = excess(
+    analysis = excess(
         (words(output), words(reference))
         for output, reference in zip(outputs, references, strict=True)
     )
-    assert [counts.total() for counts in found] == [
+    assert [counts.total() for counts in analysis] == [
         total - right for total, right in zip(bleu.totals, bleu.counts, strict=True)
     ]
 
@@ -337,25 +333,28 @@ def test_a_test_set_takes_a_moment(compare: Any) -> None:
     assert time.perf_counter() - start < 10  # half a second on an idle machine
 
 
-def test_the_lines_for_a_reader_hold_the_findings(compare: Any) -> None:
+def test_the_report_holds_the_findings(compare: Any) -> None:
     sources = ["Ein Bauhelm", "Москва", "Hut"]
     outputs = ["A Bauhelm Bauhelm", "Moscow", "the hat"]
-    found = compare(outputs, ["A helmet", "Moscow in the winter", "the hat"], sources)
-    text = "\n".join(found.lines())
+    analysis = compare(outputs, ["A helmet", "Moscow in the winter", "the hat"], sources)
+    text = "\n".join(analysis.report())
     for part in (
         "Errors in 3 sentences",
-        "0.750 output words per reference word · median sentence 1.00 · 33.3% below 0.7 · 33.3% above 1.3",
-        "1 words in 33.3% of the sentences stand in source and output but in no reference\n  bauhelm 1",
+        "0.750 output words per reference word · median sentence 1.00 · "
+        "33.3% below 0.7 · 33.3% above 1.3",
+        "1 words in 33.3% of the sentences occur in source and output but in no reference\n"
+        "  bauhelm 1",
         "repeated: 1 words and phrases in 33.3% of the sentences",
         "bauhelm (line 1)",
         "dropped: 1 phrases in 33.3% of the sentences",
         "in the winter (line 2)",
-        "1 source words in 33.3% of the sentences are not in the vocabulary: 0 copied, 1 lost · 0 <unk> in the outputs",
+        "1 source words in 33.3% of the sentences are not in the vocabulary: "
+        "0 copied, 1 lost · 0 <unk> in the outputs",
         "+ bauhelm 2",
         "− helmet 1 · in 1 · the 1 · winter 1",
     ):
         assert part in text
-    assert len(compare(outputs, outputs, [""] * 3).lines()) == 7  # nothing to list
+    assert len(compare(outputs, outputs, [""] * 3).report()) == 7  # nothing to list
 
 
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (1, 2, 2), (2, 1, 2), (2, 2, 1)])

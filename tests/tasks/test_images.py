@@ -23,7 +23,6 @@ from seq2see.layers.trace import Trace
 from seq2see.models.init import Pretrained, take_over
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import Recipe
-from seq2see.tasks import text as tasks
 from seq2see.tasks.images import PictureModel, load_pictures
 from seq2see.tasks.run import examine, train
 from seq2see.training.loop import Training
@@ -322,20 +321,6 @@ def test_evaluate_puts_a_model_to_its_test_set(call: Call, dots: Dots, model: Pa
     ):
         code, out, error = call("evaluate", "--model", model, *arguments)
         assert (code, out) == (2, "") and error.startswith(f"seq2see: {says}")
-
-
-def test_a_confusion_is_a_table_with_short_names_on_top_or_numbers() -> None:
-    assert tasks.table({}) == []
-    assert tasks.table({"de": {"de": 12, "en": 3}, "en": {"en": 5}}) == [
-        "right ↓ said →  de  en",
-        "de              12   3",
-        "en               ·   5",
-    ]
-    assert tasks.table({"upper": {"lower": 1}}) == [
-        "right ↓ said →  1  2",
-        "1 upper         ·  1",
-        "2 lower         ·  ·",
-    ]
 
 
 def test_evaluate_serves_models_of_text_as_well(call: Call, trained: Path) -> None:

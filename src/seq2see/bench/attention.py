@@ -18,7 +18,7 @@ import torch
 from seq2see import __version__
 from seq2see.bench.attention_worker import KERNEL, Job, Measured
 from seq2see.errors import InputError, WorkError
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 FITTED = (
     4  # growth is fitted over lengths down to a quarter of the longest: below, other costs show

@@ -20,7 +20,8 @@ from seq2see.layers.reduction.encoder import Reducible, counts, operations
 from seq2see.layers.reduction.plans import Merging, TopPruning
 from seq2see.layers.trace import Trace
 from seq2see.pictures import datasets as albums
-from seq2see.scoring.bleu import machine, score
+from seq2see.scoring.bleu import score
+from seq2see.scoring.card import machine
 from seq2see.tasks.images import load_pictures
 from seq2see.tasks.text import collate_of, encode, fitting
 from seq2see.tasks.translate import Translator, load, opened, recipe_of

@@ -14,7 +14,7 @@ from seq2see.batches import IdPair, plan
 from seq2see.errors import InputError
 from seq2see.models.build import build
 from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.tasks.text import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.training import optimizer as optimizers
@@ -73,7 +73,7 @@ def bench_train(
         "seconds": spent,
         "parameters": sum(p.numel() for p in model.parameters()),
         "workers": workers,
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
 
 

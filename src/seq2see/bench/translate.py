@@ -19,7 +19,8 @@ from seq2see.ct2.convert import refuse
 from seq2see.ct2.engine import cores, library
 from seq2see.ct2.export import convert, logged, sentences
 from seq2see.errors import InputError, WorkError
-from seq2see.scoring.bleu import machine, score
+from seq2see.scoring.bleu import score
+from seq2see.scoring.card import machine
 from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
 

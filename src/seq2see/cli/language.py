@@ -127,6 +127,6 @@ def classify(
 
 
 def _lines(texts: list[str] | None) -> list[str]:
-    from seq2see.decoding.long_text import read
+    from seq2see.decoding.long_text import read_stream
 
-    return texts or list(read(sys.stdin.buffer, "stdin"))
+    return texts or list(read_stream(sys.stdin.buffer, "stdin"))

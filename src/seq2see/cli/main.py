@@ -13,7 +13,19 @@ from rich.console import Console
 
 from seq2see.cli import bench, see
 from seq2see.cli.language import classify, fill, generate
-from seq2see.cli.options import Beam, Data, Device, Json, Merge, Model, Set, read_texts, show
+from seq2see.cli.options import (
+    Beam,
+    Data,
+    Device,
+    Json,
+    Merge,
+    Model,
+    Set,
+    check_out,
+    read_texts,
+    show,
+    write_lines,
+)
 from seq2see.errors import InputError, WorkError
 
 if TYPE_CHECKING:
@@ -90,7 +102,7 @@ def translate(
     device: Device = "auto",
 ) -> None:
     """Translate lines, one for one."""
-    from seq2see.decoding.long_text import read
+    from seq2see.decoding.long_text import read_stream
 
     alone = len(texts) == 1 if texts else sys.stdin.isatty()
     translator = _open(model, engine, device, alone, merge)
@@ -98,7 +110,7 @@ def translate(
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
     at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE
-    lines = iter(texts) if texts else read(sys.stdin.buffer, "stdin")
+    lines = iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
     done = 0
     while some := list(islice(lines, at_once)):
         found = translator.search(some, beam=beam, n_best=n_best, first_line=done + 1)
@@ -149,7 +161,7 @@ def score(
     device: Device = "auto",
 ) -> None:
     """Log-probability, tokens and text of given translations, a line each; with --target2 both and 1 or 0."""
-    from seq2see.scoring.bleu import likelihood
+    from seq2see.scoring.likelihood import likelihood
     from seq2see.tasks.translate import load
     from seq2see.text.corpora import read_aligned
 
@@ -207,18 +219,17 @@ def evaluate(
         raise InputError(
             "--data and --test choose a test set of the recipe's; --source and --reference are one"
         )
-    from seq2see.scoring.bleu import check, examine, write
-    from seq2see.tasks.translate import load
+    from seq2see.tasks.translate import examine, load
     from seq2see.text.corpora import read_aligned
 
     sources, references = read_aligned(source, reference)
     if out is not None:
-        check(out, source, reference)
+        check_out(out, source, reference)
     translator = load(model, device, merge)
     found = examine(translator, sources, references, beam)
     if out is not None:
-        write(found.outputs, out)
-    show(found.values(), [*found.scores.lines(), "", *found.errors.lines()], as_json)
+        write_lines(out, found.outputs)
+    show(found.values(), [*found.scores.report(), "", *found.errors.report()], as_json)
 
 
 @app.command()
@@ -245,7 +256,8 @@ def compare(
     device: Device = "auto",
 ) -> None:
     """Test which system translates better than the first, and show where they differ."""
-    from seq2see.scoring.compare import compare, read
+    from seq2see.cli.compare import read
+    from seq2see.scoring.compare import compare
     from seq2see.see import comparison
 
     if out is not None:
@@ -284,7 +296,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a model for `translate --engine ct2`, once it is proven to be the same."""
-    from seq2see.ct2.export import export, lines
+    from seq2see.ct2.export import export, report
     from seq2see.tasks.translate import recipe_of
     from seq2see.text import corpora
 
@@ -299,7 +311,7 @@ def export(
         shortlist=shortlist,
         pairs=pairs,
     )
-    show(found, lines(found), as_json)
+    show(found, report(found), as_json)
 
 
 for command in (generate, fill, classify):

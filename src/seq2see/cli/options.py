@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from seq2see.errors import InputError
+from seq2see.files import write_text
 
 Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
 Data = Annotated[Path | None, typer.Option("--data", help="The corpus' own folder.")]
@@ -42,3 +43,21 @@ def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], 
 def show(values: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
     """Print a result, as JSON or for a reader."""
     print(json.dumps(values, ensure_ascii=False) if as_json else "\n".join(lines))
+
+
+def check_out(out: Path, *inputs: Path) -> None:
+    """Refuse, before the work is done, an --out file that cannot or must not be written."""
+    if not out.parent.is_dir():
+        raise InputError(f"--out {out}: there is no folder {out.parent}")
+    if out.exists() and not out.is_file():
+        raise InputError(f"--out {out}: exists and is not a file")
+    if out.resolve() in [path.resolve() for path in inputs]:
+        raise InputError(f"--out {out}: is an input; it is not overwritten")
+
+
+def write_lines(out: Path, lines: Iterable[str]) -> None:
+    """Write an --out file line by line, as `sacrebleu REFERENCE -i OUT` reads it."""
+    try:
+        write_text(out, "".join(f"{line}\n" for line in lines))
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot write: {error.strerror}") from None

@@ -1,51 +1,61 @@
-"""What a search is told and what it finds, whichever engine searches; without torch, which not every engine needs."""
+"""Search settings and hypotheses, shared by all engines; without torch, which not all need."""
 
 import math
 from dataclasses import dataclass
 
 from seq2see.recipe.schema import Recipe
 
+BROKEN_MODEL = "the model's output is not a number (NaN); its weights are broken"
+
 
 @dataclass(frozen=True)
 class Search:
-    """How to search: beam 1 is greedy."""
+    """Settings of a beam search; beam 1 is greedy search."""
 
     beam: int = 4
     length_penalty: float = 0.6
-    max_ratio: float = 2.0  # at most ratio × source tokens + 10 target tokens
+    max_ratio: float = 2.0  # at most max_ratio × source tokens + 10 target tokens
     min_length: int = 0
-    most: int | None = None  # target tokens, </s> included, that the model has positions for
+    most: int | None = None  # target positions of the model, </s> included; None: unlimited
 
     @classmethod
     def of(cls, recipe: Recipe, beam: int | None = None) -> "Search":
-        """As a recipe says, with another beam if one is given."""
-        decode, model = recipe.decode, recipe.model
+        """Take a recipe's settings, with another beam if one is given."""
+        decode = recipe.decode
+        learned = recipe.model.positions == "learned"
         return cls(
-            decode.beam if beam is None else beam,
-            decode.length_penalty,
-            decode.max_ratio,
-            decode.min_length,
-            model.max_positions if model.positions == "learned" else None,
+            beam=decode.beam if beam is None else beam,
+            length_penalty=decode.length_penalty,
+            max_ratio=decode.max_ratio,
+            min_length=decode.min_length,
+            most=recipe.model.max_positions if learned else None,
         )
 
     def penalty(self, length: int) -> float:
-        """lp(Y) = ((5 + |Y|) / 6)^α, after Wu et al. (2016), with </s> counted; scores are divided by it."""
+        """lp(Y) = ((5 + |Y|) / 6)^α, by which log-probabilities are divided (Wu et al., 2016).
+
+        |Y| includes </s>.
+        """
         return float(((5 + length) / 6) ** self.length_penalty)
 
     def limit(self, tokens: int) -> int:
-        """The most target tokens, </s> included, for so many of the source; never fewer than the least length needs."""
+        """Maximum number of target tokens, </s> included, for a source of `tokens` tokens.
+
+        A minimum length above the limit raises it.
+        """
         limit = max(math.ceil(tokens * self.max_ratio) + 10, self.min_length + 1)
         return limit if self.most is None else min(limit, self.most)
 
     def check(self, n_best: int) -> None:
+        """Refuse more hypotheses than the beam can hold."""
         if not 1 <= n_best <= self.beam:
             raise ValueError(f"n_best ({n_best}) must be between 1 and the beam ({self.beam})")
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation as ids without </s>, its log-probability with </s>, and its score after the length penalty."""
+    """A translation as token ids, and its score: log-probability / length penalty."""
 
-    ids: list[int]
-    log_probability: float
+    ids: list[int]  # without </s>
+    log_probability: float  # with </s>
     score: float

@@ -1,4 +1,4 @@
-"""Lines of text in, lines of text out: long ones are cut into pieces that a model takes, and joined again."""
+"""Translation of texts of any length: long ones are split into pieces, translated and rejoined."""
 
 import itertools
 import re
@@ -14,18 +14,19 @@ SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+")
 
 @dataclass(frozen=True)
 class Translation:
-    """One translation: its text, log-probability, and score after the length penalty."""
+    """A translation: its text, log-probability, and score after the length penalty."""
 
     text: str
     log_probability: float
     score: float
 
 
-def read(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines of a stream as they come, in UTF-8, without their ends."""
+def read_stream(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """Decode the lines of a UTF-8 stream as they arrive, without their line ends."""
     for number, line in enumerate(stream, start=1):
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            yield line.decode(encoding).rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{name}:{number}: not UTF-8 at byte {error.start} of the line"
@@ -40,54 +41,70 @@ def translate(
     first_line: int,
     warn: Callable[[str], None],
 ) -> list[list[Translation]]:
-    """What `search` finds for each text, best first; a text without tokens stays empty, a long one is cut."""
-    parts: list[list[int]] = []
-    bounds = [0]
+    """Translate texts with `search`; return the hypotheses of each, best first.
+
+    Texts without tokens stay empty; texts of more than `limit` tokens are split, with a warning
+    that names the line.
+    """
+    pieces: list[list[int]] = []
+    bounds = [0]  # text i has pieces[bounds[i] : bounds[i + 1]]
     for line, text in enumerate(texts, start=first_line):
-        encoded = [tokenizers.source.encode(text.strip())]
-        if len(encoded[0]) > limit:
-            encoded = [*map(tokenizers.source.encode, split(text, tokenizers.source, limit))]
+        encoded = _encode_pieces(text, tokenizers.source, limit)
         if len(encoded) > 1:
             warn(
-                f"line {line}: longer than the model's {limit} tokens; translated in {len(encoded)} pieces"
+                f"line {line}: longer than the model's {limit} tokens; "
+                f"translated in {len(encoded)} pieces"
             )
-        parts += filter(None, encoded)
-        bounds.append(len(parts))
-    decoded = [
-        [
-            Translation(tokenizers.target.decode(h.ids), h.log_probability, h.score)
-            for h in hypotheses
-        ]
-        for hypotheses in search(parts)
-    ]
+        pieces += filter(None, encoded)
+        bounds.append(len(pieces))
+    decoded = [_decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
     return [_join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
-def split(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
-    """Cut a text into pieces of at most `limit` tokens: at sentence marks, else between words, else anywhere."""
+def _encode_pieces(text: str, tokenizer: Tokenizer, limit: int) -> list[list[int]]:
+    ids = tokenizer.encode(text.strip())
+    if len(ids) <= limit:
+        return [ids]
+    return [tokenizer.encode(piece) for piece in split_text(text, tokenizer, limit)]
+
+
+def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+    """Split a text into pieces of at most `limit` tokens.
+
+    Splits fall between sentences, else between words, else between characters; a single character
+    is never split.
+    """
     text = text.strip()
     if len(tokenizer.encode(text)) <= limit or len(text) == 1:
         return [text]
     for units in (SENTENCE_END.split(text), text.split()):
         if len(units) > 1:
             middle = len(units) // 2
-            halves = " ".join(units[:middle]), " ".join(units[middle:])
+            halves = [" ".join(units[:middle]), " ".join(units[middle:])]
             break
     else:
-        halves = text[: len(text) // 2], text[len(text) // 2 :]
-    return [piece for half in halves for piece in split(half, tokenizer, limit)]
+        middle = len(text) // 2
+        halves = [text[:middle], text[middle:]]
+    return [piece for half in halves for piece in split_text(half, tokenizer, limit)]
+
+
+def _decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
+    return [
+        Translation(tokenizer.decode(hypothesis.ids), hypothesis.log_probability, hypothesis.score)
+        for hypothesis in hypotheses
+    ]
 
 
 def _join(pieces: list[list[Translation]]) -> list[Translation]:
-    """Put the translations of a long line's pieces together, best with best."""
+    """Join the translations of a text's pieces rank by rank, best with best."""
     if not pieces:
         return [Translation("", 0.0, 0.0)]
-    ranks = min(len(translations) for translations in pieces)
+    ranks = zip(*pieces, strict=False)  # as many as every piece has
     return [
         Translation(
-            " ".join(translations[rank].text for translations in pieces),
-            sum(translations[rank].log_probability for translations in pieces),
-            sum(translations[rank].score for translations in pieces),
+            " ".join(translation.text for translation in translations),
+            sum(translation.log_probability for translation in translations),
+            sum(translation.score for translation in translations),
         )
-        for rank in range(ranks)
+        for translations in ranks
     ]

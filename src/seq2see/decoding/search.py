@@ -1,83 +1,116 @@
-"""Greedy and beam search over one protocol: any model with `encode`, `start` and `step`."""
+"""Greedy and beam search over one protocol: any model with `encode`, `start` and `step`.
+
+Shapes: B sentences, S source tokens, V vocabulary; A sentences still open, C candidates.
+"""
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from seq2see.batches import Ids, pad
-from seq2see.decoding.hypotheses import Hypothesis, Search
+from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
 from seq2see.errors import WorkError
 from seq2see.text.vocab import BEGIN, END, PAD
 from seq2see.training.workers import share_out
 
-TOKENS_PER_BATCH = 8192  # of the source, times the beam
+TOKENS_PER_BATCH = 8192  # source tokens × beam
 
 
 class State(Protocol):
-    def select(self, rows: Tensor) -> Any: ...
+    """Everything that the next decoding step needs, one row per hypothesis."""
+
+    def select(self, rows: Tensor) -> Self:
+        """Keep, repeat or reorder hypotheses."""
+        ...
 
 
-class Seq2Seq(Protocol):
-    """What decoding needs of a model; it never asks which one it has."""
+MemoryT = TypeVar("MemoryT")
+StateT = TypeVar("StateT", bound=State)
 
-    def encode(self, source: Tensor) -> Any: ...
-    def start(self, memory: Any) -> Any: ...
-    def step(self, state: Any, ids: Tensor) -> tuple[Tensor, Any]: ...
+
+class Seq2Seq(Protocol[MemoryT, StateT]):
+    """A sequence-to-sequence model as decoding sees it; decoding never asks which one it has."""
+
+    def encode(self, source: Tensor, /) -> MemoryT:
+        """Source ids (B, S) → memory."""
+        ...
+
+    def start(self, memory: MemoryT, /) -> StateT:
+        """The state before the first target token."""
+        ...
+
+    def step(self, state: StateT, ids: Tensor, /) -> tuple[Tensor, StateT]:
+        """The next target ids (B, T ≥ 1) → logits (B, T, V) and the state after them."""
+        ...
+
+
+AnySeq2Seq = Seq2Seq[Any, Any]  # for callers to whom memory and state are opaque
 
 
 def search(
-    model: Seq2Seq,
+    model: AnySeq2Seq,
     sources: Sequence[Ids],
-    how: Search,
+    config: Search,
     n_best: int = 1,
     device: torch.device | None = None,
     batch_tokens: int = TOKENS_PER_BATCH,
 ) -> list[list[Hypothesis]]:
-    """The n best translations of each source, in the order of the input; alike lengths share a batch."""
-    how.check(n_best)
-    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    chunks = list[list[int]]()
-    while len(order) > (start := sum(map(len, chunks))):
-        longest = len(sources[order[start]]) + 1
-        chunks.append(order[start : start + max(1, batch_tokens // (longest * how.beam))])
+    """Return the n best hypotheses of each source, best first, in the order of the sources."""
+    config.check(n_best)
+    batches = _batches(sources, config.beam, batch_tokens)
 
-    def found(chunk: list[int]) -> list[list[Hypothesis]]:
-        source = pad([[*sources[i], END] for i in chunk]).to(device)
-        return greedy(model, source, how) if how.beam == 1 else beam_search(model, source, how)
+    def decode(batch: list[int]) -> list[list[Hypothesis]]:
+        source = pad([[*sources[i], END] for i in batch]).to(device)
+        method = greedy if config.beam == 1 else beam_search
+        return method(model, source, config)
 
     results: list[list[Hypothesis]] = [[] for _ in sources]
     workers = torch.get_num_threads() if device is None or device.type == "cpu" else 1
-    for chunk, some in zip(chunks, share_out(found, chunks, workers), strict=True):
-        for i, hypotheses in zip(chunk, some, strict=True):
+    for batch, decoded in zip(batches, share_out(decode, batches, workers), strict=True):
+        for i, hypotheses in zip(batch, decoded, strict=True):
             if not hypotheses or math.isnan(hypotheses[0].score):
-                raise WorkError(
-                    "the model gives no numbers (NaN) for its output; its weights are broken"
-                )
+                raise WorkError(BROKEN_MODEL)
             results[i] = hypotheses[:n_best]
     return results
 
 
-def limits(source: Tensor, how: Search) -> Tensor:
-    """The most target tokens, </s> included, for each sentence of a batch."""
-    real = (source != PAD).sum(1) - 1  # </s> does not count
-    return torch.tensor(
-        [how.limit(tokens) for tokens in real.tolist()], device=source.device
-    )  # (B,)
+def _batches(sources: Sequence[Ids], beam: int, batch_tokens: int) -> list[list[int]]:
+    """Group the indices of sources of similar length, longest first."""
+    order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+    batches: list[list[int]] = []
+    start = 0
+    while start < len(order):
+        longest = len(sources[order[start]]) + 1
+        size = max(1, batch_tokens // (longest * beam))
+        batches.append(order[start : start + size])
+        start += size
+    return batches
+
+
+def limits(source: Tensor, config: Search) -> Tensor:
+    """Maximum number of target tokens, </s> included, for each sentence of a batch: (B,)."""
+    lengths = (source != PAD).sum(1) - 1  # </s> does not count
+    limit = [config.limit(length) for length in lengths.tolist()]
+    return torch.tensor(limit, device=source.device)
 
 
 def _likeliest(
-    logits: Tensor, position: int, at_limit: Tensor, how: Search, count: int
+    logits: Tensor, position: int, at_limit: Tensor, config: Search, count: int
 ) -> tuple[Tensor, Tensor]:
-    """log p and id of the likeliest next ids (N, count), without what must not come: <s> and padding, or by length."""
+    """Log-probabilities and ids (N, count) of the likeliest next tokens that are allowed.
+
+    <s> and padding never are, </s> is not before the minimum length, and only </s> is at the limit.
+    """
     logits = logits[:, -1]
     normaliser = logits.logsumexp(-1, keepdim=True)
     logits[:, [BEGIN, PAD]] = float("-inf")
-    if position <= how.min_length:
+    if position <= config.min_length:
         logits[:, END] = float("-inf")
-    if at_limit.any():  # there a sentence can only end
+    if at_limit.any():
         end = logits[:, END].clone()
         logits[at_limit] = float("-inf")
         logits[:, END] = end
@@ -86,91 +119,136 @@ def _likeliest(
 
 
 @torch.inference_mode()
-def greedy(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]]:
-    """Take the likeliest id until </s>; a sentence that has ended leaves the computation."""
-    longest = limits(source, how)
+def greedy(
+    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search
+) -> list[list[Hypothesis]]:
+    """Take the likeliest token until </s>; finished sentences leave the computation."""
+    limit = limits(source, config)
     state = model.start(model.encode(source))
-    active = torch.arange(len(source), device=source.device)
-    last = torch.full((len(source), 1), BEGIN, device=source.device)
+    active = torch.arange(len(source), device=source.device)  # (A,)
+    last = torch.full((len(source), 1), BEGIN, device=source.device)  # (A, 1)
     totals = [0.0] * len(source)
     ids: list[Ids] = [[] for _ in source]
     position = 0
     while len(active):
         position += 1
         logits, state = model.step(state, last)
-        step, last = _likeliest(logits, position, position >= longest[active], how, 1)
-        for sentence, id, log_p in zip(
-            active.tolist(), last[:, 0].tolist(), step[:, 0].tolist(), strict=True
-        ):
+        best, last = _likeliest(logits, position, position >= limit[active], config, 1)
+        tokens = zip(active.tolist(), last[:, 0].tolist(), best[:, 0].tolist(), strict=True)
+        for sentence, id, log_p in tokens:
             totals[sentence] += log_p
             if id != END:
                 ids[sentence].append(id)
-        going = (last[:, 0] != END).nonzero()[:, 0]
-        if len(going) < len(active):
-            state, active, last = state.select(going), active[going], last[going]
+        open_rows = (last[:, 0] != END).nonzero()[:, 0]
+        if len(open_rows) < len(active):
+            state = state.select(open_rows)
+            active = active[open_rows]
+            last = last[open_rows]
     return [
-        [Hypothesis(row, p, p / how.penalty(len(row) + 1))]
-        for row, p in zip(ids, totals, strict=True)
+        [Hypothesis(row, total, total / config.penalty(len(row) + 1))]
+        for row, total in zip(ids, totals, strict=True)
     ]
 
 
 @torch.inference_mode()
-def beam_search(model: Seq2Seq, source: Tensor, how: Search) -> list[list[Hypothesis]]:
-    """Keep the `beam` likeliest beginnings of every sentence at once; finished sentences leave the computation.
+def beam_search(
+    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search
+) -> list[list[Hypothesis]]:
+    """Keep the `beam` likeliest prefixes of every sentence.
 
-    A sentence is finished when `beam` hypotheses have ended and no open one scores better at its present length.
+    A sentence is finished when `beam` hypotheses have ended and no open one scores better at its
+    present length; finished sentences leave the computation.
     """
-    beam, device = how.beam, source.device
-    longest = limits(source, how)
-    state = model.start(model.encode(source))
-    state = state.select(torch.arange(len(source), device=device).repeat_interleave(beam))
-    active = torch.arange(len(source), device=device)  # (A,)
-    history = torch.full((len(source), beam, 1), BEGIN, device=device)  # (A, beam, t)
-    # All beams begin alike: only the first may be continued at first, or the search would find copies.
-    totals = torch.full((len(source), beam), float("-inf"), device=device)
+    beam = config.beam
+    limit = limits(source, config)
+    active = torch.arange(len(source), device=source.device)  # (A,)
+    state = model.start(model.encode(source)).select(active.repeat_interleave(beam))
+    prefixes = torch.full((len(source), beam, 1), BEGIN, device=source.device)  # (A, beam, t)
+    # All prefixes of a sentence start equal: only one is open, or the beam would hold copies.
+    totals = torch.full((len(source), beam), float("-inf"), device=source.device)  # (A, beam)
     totals[:, 0] = 0.0
     ended: list[list[Hypothesis]] = [[] for _ in source]
     position = 0
     while len(active):
         position += 1
-        penalty = how.penalty(position)
-        logits, state = model.step(state, history[:, :, -1].reshape(-1, 1))
-        at_limit = (position >= longest[active]).repeat_interleave(beam)
-        log_p, each = _likeliest(logits, position, at_limit, how, 2 * beam)
-        candidates = totals[:, :, None] + log_p.view(len(active), beam, -1)  # (A, beam, 2 × beam)
-        best, where = candidates.flatten(1).topk(
-            min(2 * beam, candidates[0].numel())
-        )  # (A, 2 × beam)
-        origin, ids = where // candidates.shape[2], each.view(len(active), -1).gather(1, where)
-        ends = ids == END
-        for row, rank in (ends & best.isfinite())[:, :beam].nonzero().tolist():
-            log_probability = float(best[row, rank])
-            tokens = history[row, int(origin[row, rank]), 1:].tolist()
-            ended[int(active[row])].append(
-                Hypothesis(tokens, log_probability, log_probability / penalty)
-            )
-        # Of the twice as many candidates at least `beam` do not end; those go on, best first.
-        going = (ends.long() * ends.shape[1] + torch.arange(ends.shape[1], device=device)).argsort(
-            1
-        )[:, :beam]
-        totals = best.gather(1, going).masked_fill(ends.gather(1, going), float("-inf"))
-        origin, ids = origin.gather(1, going), ids.gather(1, going)
-        open_rows = [
-            row
-            for row, (sentence, top) in enumerate(
-                zip(active.tolist(), totals[:, 0].tolist(), strict=True)
-            )
-            if top > float("-inf") and not _settled(ended[sentence], top / penalty, beam)
-        ]
-        kept = torch.tensor(open_rows, dtype=torch.long, device=device)
-        totals, origin, ids = totals[kept], origin[kept], ids[kept]
-        past = history[kept].gather(1, origin[:, :, None].expand(-1, -1, position))
-        history = torch.cat([past, ids[:, :, None]], dim=2)
-        state = state.select((kept[:, None] * beam + origin).flatten())
-        active = active[kept]
-    return [sorted(found, key=lambda each: -each.score)[:beam] for found in ended]
+        penalty = config.penalty(position)
+        logits, state = model.step(state, prefixes[:, :, -1].reshape(-1, 1))
+        at_limit = (position >= limit[active]).repeat_interleave(beam)
+        log_p, ids = _likeliest(logits, position, at_limit, config, 2 * beam)
+        candidates = _expand(totals, log_p, ids)
+        _collect_ended(candidates, prefixes, active, penalty, ended)
+        continuing = _keep_open(candidates, beam)
+        rows = _unfinished(continuing.totals, active, penalty, ended)
+        totals = continuing.totals[rows]
+        origins = continuing.origins[rows]
+        past = prefixes[rows].gather(1, origins[:, :, None].expand(-1, -1, position))
+        prefixes = torch.cat([past, continuing.ids[rows][:, :, None]], dim=2)
+        state = state.select((rows[:, None] * beam + origins).flatten())
+        active = active[rows]
+    return [sorted(hypotheses, key=lambda h: -h.score)[:beam] for hypotheses in ended]
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Continuations of the open prefixes of each sentence, best first."""
+
+    totals: Tensor  # (A, C), log-probability
+    origins: Tensor  # (A, C), the prefix that a candidate continues
+    ids: Tensor  # (A, C), the token it appends
+
+
+def _expand(totals: Tensor, log_p: Tensor, ids: Tensor) -> _Candidates:
+    """Append to each prefix its likeliest tokens (A × beam, 2 × beam); keep the 2 × beam best."""
+    sentences, beam = totals.shape
+    continued = totals[:, :, None] + log_p.view(sentences, beam, -1)  # (A, beam, 2 × beam)
+    size = min(2 * beam, continued[0].numel())
+    best, places = continued.flatten(1).topk(size)  # (A, 2 × beam)
+    return _Candidates(best, places // log_p.shape[1], ids.view(sentences, -1).gather(1, places))
+
+
+def _collect_ended(
+    candidates: _Candidates,
+    prefixes: Tensor,
+    active: Tensor,
+    penalty: float,
+    ended: list[list[Hypothesis]],
+) -> None:
+    """Move the candidates that end, among the `beam` best of each sentence, to the ended ones."""
+    ends = (candidates.ids == END) & candidates.totals.isfinite()
+    for row, rank in ends[:, : prefixes.shape[1]].nonzero().tolist():
+        log_probability = float(candidates.totals[row, rank])
+        tokens = prefixes[row, int(candidates.origins[row, rank]), 1:].tolist()
+        hypothesis = Hypothesis(tokens, log_probability, log_probability / penalty)
+        ended[int(active[row])].append(hypothesis)
+
+
+def _keep_open(candidates: _Candidates, beam: int) -> _Candidates:
+    """The `beam` best candidates that do not end.
+
+    A prefix ends in one candidate only, so at least `beam` of the 2 × beam do not end, unless the
+    limit leaves nothing else: then those that end fill the beam, with log-probability −∞.
+    """
+    ends = candidates.ids == END
+    size = ends.shape[1]
+    ranks = torch.arange(size, device=ends.device)
+    kept = (ends.long() * size + ranks).argsort(1)[:, :beam]
+    totals = candidates.totals.gather(1, kept).masked_fill(ends.gather(1, kept), float("-inf"))
+    return _Candidates(totals, candidates.origins.gather(1, kept), candidates.ids.gather(1, kept))
+
+
+def _unfinished(
+    totals: Tensor, active: Tensor, penalty: float, ended: list[list[Hypothesis]]
+) -> Tensor:
+    """Rows of the sentences whose best open hypothesis can still enter the n best."""
+    best = zip(active.tolist(), totals[:, 0].tolist(), strict=True)
+    rows = [
+        row
+        for row, (sentence, total) in enumerate(best)
+        if total > float("-inf") and not _settled(ended[sentence], total / penalty, totals.shape[1])
+    ]
+    return torch.tensor(rows, dtype=torch.long, device=totals.device)
 
 
 def _settled(ended: list[Hypothesis], best_open: float, beam: int) -> bool:
-    scores = sorted((each.score for each in ended), reverse=True)
+    scores = sorted((hypothesis.score for hypothesis in ended), reverse=True)
     return len(scores) >= beam and best_open <= scores[beam - 1]

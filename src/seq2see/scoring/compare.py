@@ -1,26 +1,22 @@
-"""Which of several systems translates better: sacreBLEU's paired tests, and the sentences that make the difference."""
+"""Comparison of translation systems by sacreBLEU's paired tests, with their differing sentences."""
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest, Result
 
-from seq2see.errors import InputError
-from seq2see.tasks.translate import Translator, load
-from seq2see.text.corpora import read_lines
-
+Systems = Mapping[str, list[str]]  # name → outputs; the baseline first
 Bounds = Sequence[tuple[int, float]]
 
 SIGNIFICANT = 0.05
-FEWEST = 6  # sentences: where 5 differ, all 5 fall to one side in 1 of 16 shuffles, so p < 0.05 is out of reach
-EQUAL = 1e-9  # chrF closer than this differs by rounding alone
+# Where 5 outputs differ, all 5 favour one side in 1 of 16 shuffles: p < 0.05 is out of reach.
+FEWEST = 6
+EQUAL = 1e-9  # chrF scores closer than this differ by rounding alone
 RARE_BELOW = 5  # occurrences in the training text
 LENGTHS: Bounds = [(0, 0), (1, 5), (6, 10), (11, 15), (16, 20), (21, 30), (31, math.inf)]
 RARE_WORDS: Bounds = [(0, 0), (1, 1), (2, 2), (3, math.inf)]
@@ -29,7 +25,7 @@ WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Score:
-    """A corpus score, its 95 % confidence interval mean ± ci, and how often chance alone does as much."""
+    """A corpus score, its 95 % confidence interval mean ± ci, and p-values against the baseline."""
 
     score: float
     mean: float
@@ -40,7 +36,7 @@ class Score:
 
 @dataclass(frozen=True)
 class System:
-    """One system; what compares it with the baseline is None for the baseline itself."""
+    """Scores of one system; comparisons with the baseline are None for the baseline itself."""
 
     name: str
     bleu: Score
@@ -53,7 +49,7 @@ class System:
 
 @dataclass(frozen=True)
 class Bucket:
-    """BLEU of each system on the sentences of one kind."""
+    """BLEU of each system on a subset of the sentences."""
 
     bucket: str
     sentences: int
@@ -69,142 +65,63 @@ class Sentence:
     reference: str
     outputs: dict[str, str]
     scores: dict[str, float]
-    difference: float  # the largest to the baseline's chrF, either way
+    difference: float  # largest absolute difference from the baseline's chrF
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that `seq2see compare` shows."""
+    """Results of `seq2see compare`."""
 
     systems: list[System]  # the baseline first
     signatures: dict[str, dict[str, str]]  # metric → test → sacreBLEU's signature
     sentences: int
-    measured_on: str  # whose words are counted: the source's or the reference's
-    rare: str  # which words are rare ones
+    measured_on: str  # the text whose words are counted: source or reference
+    rare: str  # definition of a rare word
     by_length: list[Bucket]
     by_rare_words: list[Bucket]
     most_different: list[Sentence]  # all sentences, the most different first
 
     def notes(self) -> list[str]:
-        """What a verdict claims, and what it does not."""
+        """State what a verdict claims, and what it does not."""
         notes = [
-            f"better or worse: p < {SIGNIFICANT} in both paired tests of BLEU, and {FEWEST} or more outputs differ"
+            f"better or worse: p < {SIGNIFICANT} in both paired tests of BLEU, "
+            f"and at least {FEWEST} outputs differ"
         ]
-        if (tries := len(self.systems) - 1) > 1:
+        comparisons = len(self.systems) - 1
+        if comparisons > 1:
             notes.append(
-                f"each p is of one comparison alone: with {tries} of them, chance has {tries} tries"
+                f"each p is for a single comparison: with {comparisons} of them, "
+                f"chance has {comparisons} tries"
             )
         return notes
 
     def charts(self) -> list[tuple[str, list[Bucket]]]:
-        """What the systems are good at, each table under its title."""
-        of = f"of the {self.measured_on}"
+        """Title the tables of BLEU by kind of sentence."""
+        side = f"of the {self.measured_on}"
         return [
-            (f"BLEU by the number of words {of}", self.by_length),
-            (f"BLEU by the number of rare words {of}; rare: {self.rare}", self.by_rare_words),
+            (f"BLEU by the number of words {side}", self.by_length),
+            (f"BLEU by the number of rare words {side}; rare: {self.rare}", self.by_rare_words),
         ]
 
 
-@dataclass(frozen=True)
-class Texts:
-    """The texts of a comparison, line by line: what `compare` takes."""
-
-    systems: dict[str, list[str]]
-    references: list[str]
-    sources: list[str] | None
-    train: list[str] | None
-
-
-def read(
-    paths: Sequence[Path],
-    reference: Path,
-    source: Path | None = None,
-    train: Path | None = None,
-    *,
-    beam: int | None = None,
-    device: str = "auto",
-) -> Texts:
-    """Read files of translations and translate with model directories; mistakes are found before that begins."""
-    seed = os.environ.get("SACREBLEU_SEED", "12345")
-    if not (seed.isascii() and seed.isdigit()) and seed.lower() != "none":
-        raise InputError(f"SACREBLEU_SEED = {seed!r}: must be a whole number, or none")
-    if len(paths) < 2:
-        raise InputError(
-            f"{' '.join(map(str, paths))}: one system alone; compare at least two, the baseline first"
-        )
-    if train is not None and source is None:
-        raise InputError(f"--train {train}: tells the rare words of the source; give --source too")
-    references = read_lines(reference)
-    sources = None if source is None else _aligned(source, reference, len(references))
-    opened: dict[str, list[str] | Translator] = {}
-    for name, path in zip(_names(paths), paths, strict=True):
-        if path.is_dir() and sources is None:
-            raise InputError(
-                f"{path}: a model directory; give --source, the text that it shall translate"
-            )
-        opened[name] = (
-            load(path, device) if path.is_dir() else _aligned(path, reference, len(references))
-        )
-    rare_from = None if train is None else read_lines(train)
-    systems = {
-        name: each.translate(sources or [], beam=beam) if isinstance(each, Translator) else each
-        for name, each in opened.items()
-    }
-    return Texts(systems, references, sources, rare_from)
-
-
-def _aligned(path: Path, reference: Path, count: int) -> list[str]:
-    lines = read_lines(path)
-    if len(lines) != count:
-        raise InputError(
-            f"{path} has {len(lines)} lines and {reference} {count}; they must pair up"
-        )
-    return lines
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, and as many parts before it as tell it from the others."""
-    absolute = [Path(os.path.abspath(path)).parts for path in paths]
-    names = []
-    for path, parts in zip(paths, absolute, strict=True):
-        if absolute.count(parts) > 1:
-            raise InputError(f"{path}: given twice; each system stands once")
-        size = 1
-        while [other[-size:] for other in absolute].count(parts[-size:]) > 1:
-            size += 1
-        # A name need not be UTF-8, but a page is.
-        names.append(str(Path(*parts[-size:])).encode(errors="backslashreplace").decode())
-    return names
-
-
 def compare(
-    systems: Mapping[str, list[str]],
+    systems: Systems,
     references: Sequence[str],
     sources: Sequence[str] | None = None,
     train: Sequence[str] | None = None,
 ) -> Comparison:
-    """Test every system against the first; `train` is source text in which common words are common."""
-    if len(systems) < 2:
-        raise ValueError(f"{len(systems)} system; compare at least two, the baseline first")
-    if train is not None and sources is None:
-        raise ValueError("train tells the rare words of sources, which are missing")
-    for name, lines in [*systems.items(), *([] if sources is None else [("sources", sources)])]:
-        if len(lines) != len(references) or not lines:
-            raise ValueError(
-                f"{name}: {len(lines)} lines and {len(references)} references; they must pair up"
-            )
-    tokens = [WORD.findall(text.lower()) for text in (references if sources is None else sources)]
-    counts = (
-        Counter(word for text in train for word in WORD.findall(text.lower()))
-        if train is not None
-        else None
-    )
-    once = Counter(word for words in tokens for word in words)
-    rare = [
-        sum(once[w] == 1 if counts is None else counts[w] < RARE_BELOW for w in words)
-        for words in tokens
-    ]
+    """Test every system against the first; rare words are counted in `train`, if given."""
+    _check(systems, references, sources, train)
     measured_on = "reference" if sources is None else "source"
+    texts = references if sources is None else sources
+    tokens = [WORD.findall(text.lower()) for text in texts]
+    if train is None:
+        rare = f"once in the {measured_on}"
+        rare_words = _below(2, tokens, tokens)
+    else:
+        rare = f"fewer than {RARE_BELOW} times in the training text"
+        train_tokens = [WORD.findall(text.lower()) for text in train]
+        rare_words = _below(RARE_BELOW, train_tokens, tokens)
     sentences = _sentences(systems, references, sources)
     tested, signatures = _test(systems, references)
     return Comparison(
@@ -212,78 +129,111 @@ def compare(
         signatures=signatures,
         sentences=len(references),
         measured_on=measured_on,
-        rare=f"once in the {measured_on}"
-        if train is None
-        else f"fewer than {RARE_BELOW} times in the training text",
+        rare=rare,
         by_length=_buckets([len(words) for words in tokens], LENGTHS, systems, references),
-        by_rare_words=_buckets(rare, RARE_WORDS, systems, references),
+        by_rare_words=_buckets(rare_words, RARE_WORDS, systems, references),
         most_different=sorted(sentences, key=lambda sentence: -sentence.difference),
     )
 
 
+def _check(
+    systems: Systems,
+    references: Sequence[str],
+    sources: Sequence[str] | None,
+    train: Sequence[str] | None,
+) -> None:
+    if len(systems) < 2:
+        raise ValueError(f"{len(systems)} system; compare at least two, the baseline first")
+    if train is not None and sources is None:
+        raise ValueError("train counts the rare words of sources, which are missing")
+    texts: list[tuple[str, Sequence[str]]] = list(systems.items())
+    if sources is not None:
+        texts.append(("sources", sources))
+    for name, lines in texts:
+        if len(lines) != len(references) or not lines:
+            raise ValueError(
+                f"{name}: {len(lines)} lines and {len(references)} references; they must pair up"
+            )
+
+
+def _below(
+    bound: int, counted: Sequence[Sequence[str]], tokens: Sequence[Sequence[str]]
+) -> list[int]:
+    """Number of words in each line of `tokens` that occur fewer than `bound` times in `counted`."""
+    counts = Counter(word for words in counted for word in words)
+    return [sum(counts[word] < bound for word in words) for words in tokens]
+
+
 def _test(
-    systems: Mapping[str, list[str]], references: Sequence[str]
+    systems: Systems, references: Sequence[str]
 ) -> tuple[dict[str, dict[str, Score]], dict[str, dict[str, str]]]:
-    """sacreBLEU's two paired tests with its defaults: metric → system → figures, and metric → test → signature."""
-    found: dict[str, dict[str, list[Result]]] = {"bleu": {}, "chrf": {}}
+    """Run sacreBLEU's two paired tests with its defaults.
+
+    Returns metric → system → score, and metric → test → signature.
+    """
+    results: dict[str, dict[str, list[Result]]] = {"bleu": {}, "chrf": {}}
     signatures: dict[str, dict[str, str]] = {"bleu": {}, "chrf": {}}
     for test, kind in (("bootstrap", "bs"), ("randomisation", "ar")):
-        # New metrics for each test, since it writes itself into their signatures.
+        # New metrics for each test, since a test adds itself to their signatures.
         metrics = {
             "bleu": BLEU(references=[list(references)], force=True),
             "chrf": CHRF(references=[list(references)]),
         }
-        signed, results = PairedTest(list(systems.items()), metrics, None, test_type=kind)()
-        for metric, own in zip(
-            metrics, signed, strict=True
-        ):  # sacreBLEU has its own names for them: chrF2
-            found[metric][test] = [result for result in results[own] if isinstance(result, Result)]
-            signatures[metric][test] = str(signed[own])
-    tested = {
-        metric: {
-            name: _tested(bootstrap, randomised, tests["bootstrap"][0].score)
-            for name, bootstrap, randomised in zip(
-                systems, tests["bootstrap"], tests["randomisation"], strict=True
-            )
-        }
-        for metric, tests in found.items()
+        signed, tested = PairedTest(list(systems.items()), metrics, None, test_type=kind)()
+        # sacreBLEU returns the metrics in this order, under its own names: chrF2.
+        for metric, name in zip(metrics, signed, strict=True):
+            results[metric][test] = [row for row in tested[name] if isinstance(row, Result)]
+            signatures[metric][test] = str(signed[name])
+    scores = {metric: _scores(systems, tests) for metric, tests in results.items()}
+    return scores, signatures
+
+
+def _scores(systems: Systems, tests: Mapping[str, list[Result]]) -> dict[str, Score]:
+    baseline = tests["bootstrap"][0].score
+    rows = zip(systems, tests["bootstrap"], tests["randomisation"], strict=True)
+    return {
+        name: _score(bootstrap, randomisation, baseline) for name, bootstrap, randomisation in rows
     }
-    return tested, signatures
 
 
-def _tested(bootstrap: Result, randomised: Result, baseline: float) -> Score:
-    p = [bootstrap.p_value, randomised.p_value]
-    if p != [None, None] and bootstrap.score == baseline:
-        # sacreBLEU counts the samples that differ by more, and would call equal systems significantly different.
-        p = [1.0, 1.0]
+def _score(bootstrap: Result, randomisation: Result, baseline: float) -> Score:
+    p_values = [bootstrap.p_value, randomisation.p_value]
+    if p_values != [None, None] and bootstrap.score == baseline:
+        # sacreBLEU counts the samples that differ by more than the systems do: where those are
+        # equal, it would call them significantly different.
+        p_values = [1.0, 1.0]
     assert bootstrap.mean is not None and bootstrap.ci is not None
-    return Score(bootstrap.score, float(bootstrap.mean), float(bootstrap.ci), *p)
+    return Score(bootstrap.score, float(bootstrap.mean), float(bootstrap.ci), *p_values)
 
 
 def _system(
     name: str,
     tested: dict[str, dict[str, Score]],
-    systems: Mapping[str, list[str]],
+    systems: Systems,
     sentences: Sequence[Sentence],
 ) -> System:
-    base = next(iter(systems))
-    bleu, chrf = tested["bleu"][name], tested["chrf"][name]
-    if name == base:
+    baseline = next(iter(systems))
+    bleu = tested["bleu"][name]
+    chrf = tested["chrf"][name]
+    if name == baseline:
         return System(name, bleu, chrf, None, None, None, None)
-    gains = [sentence.scores[name] - sentence.scores[base] for sentence in sentences]
-    wins, losses = sum(gain > EQUAL for gain in gains), sum(gain < -EQUAL for gain in gains)
-    differ = sum(ours != theirs for ours, theirs in zip(systems[name], systems[base], strict=True))
-    sure = all(p is not None and p < SIGNIFICANT for p in (bleu.p_bootstrap, bleu.p_randomisation))
+    gains = [sentence.scores[name] - sentence.scores[baseline] for sentence in sentences]
+    wins = sum(gain > EQUAL for gain in gains)
+    losses = sum(gain < -EQUAL for gain in gains)
+    outputs = zip(systems[name], systems[baseline], strict=True)
+    differing = sum(output != other for output, other in outputs)
+    p_values = (bleu.p_bootstrap, bleu.p_randomisation)
+    significant = all(p is not None and p < SIGNIFICANT for p in p_values)
     verdict = "no significant difference"
-    if sure and differ >= FEWEST:
-        verdict = "better" if bleu.score > tested["bleu"][base].score else "worse"
+    if significant and differing >= FEWEST:
+        verdict = "better" if bleu.score > tested["bleu"][baseline].score else "worse"
     return System(name, bleu, chrf, wins, len(gains) - wins - losses, losses, verdict)
 
 
 def _sentences(
-    systems: Mapping[str, list[str]], references: Sequence[str], sources: Sequence[str] | None
+    systems: Systems, references: Sequence[str], sources: Sequence[str] | None
 ) -> list[Sentence]:
-    """Each line with its outputs, scored by chrF: BLEU of a single sentence is mostly smoothing."""
+    """Score each line's outputs by chrF; BLEU of a single sentence is mostly smoothing."""
     metric = CHRF()
     sentences = []
     for i, reference in enumerate(references):
@@ -292,29 +242,33 @@ def _sentences(
             name: float(metric.sentence_score(text, [reference]).score)
             for name, text in outputs.items()
         }
-        first, *others = scores.values()
-        difference = max(abs(other - first) for other in others)
+        baseline, *others = scores.values()
+        difference = max(abs(score - baseline) for score in others)
         source = None if sources is None else sources[i]
         sentences.append(Sentence(i + 1, source, reference, outputs, scores, difference))
     return sentences
 
 
 def _buckets(
-    values: Sequence[int],
-    bounds: Bounds,
-    systems: Mapping[str, list[str]],
-    references: Sequence[str],
+    values: Sequence[int], bounds: Bounds, systems: Systems, references: Sequence[str]
 ) -> list[Bucket]:
+    """BLEU of the lines whose values are within each of the bounds, both included."""
     metric = BLEU(force=True)
     buckets = []
     for low, high in bounds:
         lines = [i for i, value in enumerate(values) if low <= value <= high]
-        if lines:
-            expected = [[references[i] for i in lines]]
-            name = f"{low}+" if high == math.inf else f"{low}-{high}" if low < high else str(low)
-            scores = {
-                s: metric.corpus_score([texts[i] for i in lines], expected).score
-                for s, texts in systems.items()
-            }
-            buckets.append(Bucket(name, len(lines), scores))
+        if not lines:
+            continue
+        expected = [[references[i] for i in lines]]
+        scores = {
+            name: metric.corpus_score([outputs[i] for i in lines], expected).score
+            for name, outputs in systems.items()
+        }
+        buckets.append(Bucket(_bucket_name(low, high), len(lines), scores))
     return buckets
+
+
+def _bucket_name(low: int, high: float) -> str:
+    if high == math.inf:
+        return f"{low}+"
+    return str(low) if low == high else f"{low}-{high}"
