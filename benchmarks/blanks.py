@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from seq2see.scoring.card import machine
-from seq2see.tasks.language import load_language
+from seq2see.tasks.table import load_language
 from seq2see.text.captions.blanks import blanks
 
 HERE = Path(__file__).parent

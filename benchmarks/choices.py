@@ -19,7 +19,7 @@ import seq2see
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 from seq2see.training import checkpoint
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.scoring.card import machine
-from seq2see.tasks.translate import load
+from seq2see.tasks.table import load
 from seq2see.text.corpora import read_lines
 
 PARTS = 5

@@ -18,7 +18,7 @@ import seq2see
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.bleu import score
 from seq2see.see import figures
-from seq2see.tasks.translate import load
+from seq2see.tasks.table import load
 from seq2see.text import corpora
 
 HERE = Path(__file__).parent

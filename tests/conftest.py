@@ -15,7 +15,8 @@ from rich.console import Console
 from seq2see.ct2.export import export
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.run import train
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 
 # Tiny models gain nothing from a second thread, and lose much where another process has the second core.
 torch.set_num_threads(1)

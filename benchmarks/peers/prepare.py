@@ -15,8 +15,9 @@ from seq2see.ct2.export import export
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.bleu import score
+from seq2see.tasks.table import load
 from seq2see.tasks.text import encode, fitting
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora, tokenizers
 from seq2see.text.vocab import SPECIALS
 

@@ -18,7 +18,7 @@ def main() -> None:
     else:
         import torch
 
-        from seq2see.tasks.translate import load
+        from seq2see.tasks.table import load
 
         torch.set_num_threads(job["threads"])
         engine = load(job["model_directory"], "cpu")

@@ -25,8 +25,9 @@ from seq2see.models.transformer import Transformer
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.likelihood import Scored
-from seq2see.tasks.images import PictureModel, load_pictures
-from seq2see.tasks.language import LanguageModel, load_language
+from seq2see.tasks.one_sided import LanguageModel
+from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.run import train
-from seq2see.tasks.translate import Explanation, Translator, load
+from seq2see.tasks.table import load, load_language, load_pictures
+from seq2see.tasks.translator import Explanation, Translator
 from seq2see.training.loss import smoothed_loss

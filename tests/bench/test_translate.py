@@ -29,7 +29,7 @@ from seq2see.bench.worker import Job, Measured, Setting
 from seq2see.cli import main as cli
 from seq2see.ct2.engine import cores
 from seq2see.errors import InputError, WorkError
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 
 KNOWN = Text(

@@ -13,7 +13,7 @@ import pytest
 
 from seq2see.cli import main as cli
 from seq2see.cli.compare import read
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 
 WORDS = [
     "the",

@@ -14,7 +14,7 @@ import sacrebleu
 
 from seq2see.cli import main as cli
 from seq2see.errors import WorkError
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 
 COMMANDS = [
     [],

@@ -17,7 +17,7 @@ from seq2see.ct2.engine import Engine, Setting, load
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text.vocab import BEGIN, END, PAD
 
 KNOWN = {

@@ -21,7 +21,8 @@ from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
 from seq2see.models.build import build
 from seq2see.recipe.schema import ModelConfig, Recipe, shipped
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import BEGIN, END, PAD, Vocab

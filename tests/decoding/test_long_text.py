@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seq2see.decoding.hypotheses import Hypothesis
 from seq2see.decoding.long_text import Translation, read_stream, split_text, translate
 from seq2see.errors import InputError
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text.tokenizers import Tokenizers
 
 LETTERS = st.text(st.sampled_from("ab.!? \t\u00a0é\u0958\U0001f600"), max_size=60)

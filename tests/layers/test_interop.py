@@ -317,7 +317,8 @@ def test_what_their_attention_lacks_is_refused_by_name(keys: dict[str, Any], lin
 def test_every_score_but_the_scaled_dot_is_refused() -> None:
     for score in set(SCORES) - {"scaled_dot"}:
         with pytest.raises(
-            ValueError, match=r"^score is \w+; torch.nn.MultiheadAttention supports only scaled_dot$"
+            ValueError,
+            match=r"^score is \w+; torch.nn.MultiheadAttention supports only scaled_dot$",
         ):
             attention_to_torch(MultiHeadAttention(WIDTH, H, score=score))
 

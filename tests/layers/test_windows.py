@@ -141,7 +141,8 @@ def test_what_does_not_fit_is_one_line() -> None:
     with pytest.raises(ValueError, match=r"^reach \(-1\) must be at least 0$"):
         attend_window(query, key, value, -1)
     with pytest.raises(
-        ValueError, match=r"^query has 5 positions and key 7; a window needs queries and keys of one sequence$"
+        ValueError,
+        match=r"^query has 5 positions and key 7; a window needs queries and keys of one sequence$",
     ):
         attend_window(query[..., :5, :], key, value, 1)
     with pytest.raises(ValueError, match=r"^key has 7 positions and value 5; they must be equal$"):

@@ -21,7 +21,7 @@ from seq2see.layers.trace import Trace
 from seq2see.models.build import KINDS
 from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
 from seq2see.see import figures
-from seq2see.tasks.translate import load
+from seq2see.tasks.table import load
 from seq2see.text import captions
 from seq2see.text.vocab import END, PAD
 from seq2see.training.update import Gradients

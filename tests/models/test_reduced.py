@@ -26,7 +26,8 @@ from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import ModelConfig, ReduceConfig, TrainConfig
 from seq2see.tasks import run
 from seq2see.tasks import text as tasks
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text.vocab import END, PAD
 from seq2see.training.update import Gradients, loss_of
 

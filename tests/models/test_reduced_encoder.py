@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seq2see.layers.reduction.encoder import Reducible, counts, operations, through
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -15,7 +16,6 @@ from seq2see.errors import InputError
 from seq2see.layers.attention import MultiHeadAttention
 from seq2see.layers.blocks import EncoderLayer, FeedForward
 from seq2see.layers.reduction import encoder as reducing
-from seq2see.layers.reduction.encoder import Reducible, counts, operations, through
 from seq2see.layers.reduction.plans import (
     Merging,
     Plan,

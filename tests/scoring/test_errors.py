@@ -69,9 +69,7 @@ def test_untranslated_words_stand_in_source_and_output_but_in_no_reference(compa
     finding = compare(outputs, references, sources).untranslated
     # Not "in" (ordinary English), "x" (too short), "12" and "ab1" (not of letters).
     assert dict(finding.frequent) == {"bauhelm": 2, "hut": 2, "bauhelm-träger": 1, "rom": 1}
-    assert (
-        finding.count == 6 and finding.share == 1.0
-    )  # "bauhelm" once in line 2, as in its source
+    assert finding.count == 6 and finding.share == 1.0  # "bauhelm" once in line 2, as in its source
     assert finding.frequent[:2] == [("bauhelm", 2), ("hut", 2)]
     assert finding.examples[0] == ("bauhelm", 1) and finding.examples[-1] == ("hut", 3)
     # A word that stands in any reference is ordinary.

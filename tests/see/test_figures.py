@@ -10,7 +10,7 @@ import torch
 
 from seq2see.errors import InputError
 from seq2see.see import figures
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 
 
 def test_every_layer_and_head_has_its_panel(translator: Translator) -> None:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from seq2see.see import pictures
-from seq2see.tasks.images import Sight, load_pictures
-from seq2see.tasks.language import Labelled
+from seq2see.tasks.one_sided import Labelled
+from seq2see.tasks.picture_model import Sight
+from seq2see.tasks.table import load_pictures
 
 TOKENS, HEADS, GRID = 7, 3, (2, 3)
 

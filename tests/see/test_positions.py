@@ -7,7 +7,8 @@ import torch
 
 from seq2see.errors import InputError
 from seq2see.see import positions
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 
 
 def spread(products: torch.Tensor) -> float:

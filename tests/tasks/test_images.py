@@ -23,8 +23,9 @@ from seq2see.layers.trace import Trace
 from seq2see.models.init import Pretrained, take_over
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import Recipe
-from seq2see.tasks.images import PictureModel, load_pictures
+from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.run import examine, train
+from seq2see.tasks.table import load_pictures
 from seq2see.training.loop import Training
 
 RECIPE = """

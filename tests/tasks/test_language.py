@@ -21,9 +21,9 @@ from seq2see.decoding.sampling import Sampling
 from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks import text as tasks
-from seq2see.tasks.language import LanguageModel, load_language
+from seq2see.tasks.one_sided import LanguageModel
 from seq2see.tasks.run import train
-from seq2see.tasks.translate import load
+from seq2see.tasks.table import load, load_language
 from seq2see.text import corpora
 from seq2see.text.ngrams import NGrams
 from seq2see.text.vocab import MASK, PAD

@@ -22,7 +22,7 @@ from seq2see.bench.translate import own_text
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks import run
-from seq2see.tasks.translate import load
+from seq2see.tasks.table import load
 from seq2see.text import corpora
 from seq2see.training import checkpoint
 from seq2see.training.loop import Training

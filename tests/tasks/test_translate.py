@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
-from seq2see.tasks.translate import Translator, load, pick_device
+from seq2see.models.directory import pick_device
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text.vocab import BEGIN, END, UNKNOWN
 
 KNOWN = {

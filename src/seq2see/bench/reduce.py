@@ -22,9 +22,10 @@ from seq2see.layers.trace import Trace
 from seq2see.pictures import datasets as albums
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine
-from seq2see.tasks.images import load_pictures
+from seq2see.tasks.table import load, load_pictures
 from seq2see.tasks.text import collate_of, encode, fitting
-from seq2see.tasks.translate import Translator, load, opened, recipe_of
+from seq2see.tasks.translate import opened, recipe_of
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 from seq2see.text.vocab import PAD
 

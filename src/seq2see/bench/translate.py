@@ -21,7 +21,8 @@ from seq2see.ct2.export import convert, logged, sentences
 from seq2see.errors import InputError, WorkError
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 
 SAMPLE = 100  # sentences translated one by one

@@ -87,7 +87,7 @@ def _torch(job: Job) -> Translate:
     import torch
 
     from seq2see.decoding.search import search
-    from seq2see.tasks.translate import load
+    from seq2see.tasks.table import load
 
     torch.set_num_threads(job.setting.threads)
     translator = load(job.model, "cpu")

@@ -28,8 +28,8 @@ def bench_train(
 ) -> None:
     """Target tokens a second, and the share of the machine's matrix peak that they use."""
     from seq2see.bench.train import bench_train
+    from seq2see.models.directory import pick_device
     from seq2see.recipe.schema import Recipe
-    from seq2see.tasks.translate import pick_device
 
     found = bench_train(Recipe.load(recipe, overrides or []), data, seconds, pick_device(device))
     share = found["utilisation"]

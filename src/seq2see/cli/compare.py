@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seq2see.errors import InputError
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text.corpora import read_lines
 
 

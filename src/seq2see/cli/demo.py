@@ -10,7 +10,7 @@ from rich.markup import escape
 from seq2see.recipe.schema import Recipe
 from seq2see.see import alignment, figures
 from seq2see.tasks.run import train
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text import captions
 from seq2see.text.captions import Caption
 

@@ -39,7 +39,7 @@ def generate(
 ) -> None:
     """Write texts with a language model (task = "language"), a line each."""
     from seq2see.decoding.sampling import Sampling
-    from seq2see.tasks.language import load_language
+    from seq2see.tasks.table import load_language
 
     if math.isinf(temperature):
         raise InputError(f"--temperature {temperature:g} must be a finite number")
@@ -68,7 +68,7 @@ def fill(
     A blank is one token: a word, or as the tokenizer cuts, a piece of one or a character. Several are filled
     independently.
     """
-    from seq2see.tasks.language import load_language
+    from seq2see.tasks.table import load_language
 
     filler = load_language(model, device, "masked")
     for text in _lines(texts):
@@ -95,8 +95,7 @@ def classify(
 
     A line each: label, probability, and the text or the name of the file. Below a picture's, the likeliest labels.
     """
-    from seq2see.tasks.images import load_pictures
-    from seq2see.tasks.language import load_language
+    from seq2see.tasks.table import load_language, load_pictures
     from seq2see.tasks.translate import recipe_of
 
     pictures = recipe_of(model, "classify", "images").task == "images"

@@ -30,7 +30,7 @@ from seq2see.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from seq2see.ct2.engine import Engine
-    from seq2see.tasks.translate import Translator
+    from seq2see.tasks.translator import Translator
 
 LINES_AT_ONCE = 2000
 INTERRUPTED = 130  # what typer returns after Ctrl-C
@@ -141,7 +141,7 @@ def _open(
         return ct2.load(model, alone=alone)
     if engine != "torch":
         raise InputError(f"--engine {engine!r} is not one of torch, ct2")
-    from seq2see.tasks.translate import load
+    from seq2see.tasks.table import load
 
     return load(model, device, merge)
 
@@ -162,7 +162,7 @@ def score(
 ) -> None:
     """Log-probability, tokens and text of given translations, a line each; with --target2 both and 1 or 0."""
     from seq2see.scoring.likelihood import likelihood
-    from seq2see.tasks.translate import load
+    from seq2see.tasks.table import load
     from seq2see.text.corpora import read_aligned
 
     paths = [target] if target2 is None else [target, target2]
@@ -207,9 +207,9 @@ def evaluate(
     Without --source and --reference, put a model of any task to a test set of the data that it was trained on.
     """
     if source is None and reference is None and out is None and beam is None:
-        from seq2see.tasks.run import examine as examine_own
+        from seq2see.tasks.run import evaluate_own
 
-        own = examine_own(model, data, test, device, merge)
+        own = evaluate_own(model, data, test, device, merge)
         return show(own.values, own.lines, as_json)
     if source is None or reference is None:
         raise InputError(
@@ -219,14 +219,15 @@ def evaluate(
         raise InputError(
             "--data and --test choose a test set of the recipe's; --source and --reference are one"
         )
-    from seq2see.tasks.translate import examine, load
+    from seq2see.tasks.table import load
+    from seq2see.tasks.translate import evaluate as evaluate_texts
     from seq2see.text.corpora import read_aligned
 
     sources, references = read_aligned(source, reference)
     if out is not None:
         check_out(out, source, reference)
     translator = load(model, device, merge)
-    found = examine(translator, sources, references, beam)
+    found = evaluate_texts(translator, sources, references, beam)
     if out is not None:
         write_lines(out, found.outputs)
     show(found.values(), [*found.scores.report(), "", *found.errors.report()], as_json)
@@ -296,12 +297,17 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a model for `translate --engine ct2`, once it is proven to be the same."""
-    from seq2see.ct2.export import export, report
-    from seq2see.tasks.translate import recipe_of
+    from seq2see.ct2.export import export
+    from seq2see.ct2.export import lines as report
+    from seq2see.tasks.table import open_directory
     from seq2see.text import corpora
 
     sources, references = read_texts(source, reference)
-    pairs = corpora.load(recipe_of(model, "translate").data, data).train.pairs if shortlist else []
+    pairs = (
+        corpora.load(open_directory(model, "translate").recipe.data, data).train.pairs
+        if shortlist
+        else []
+    )
     found = export(
         model,
         out,

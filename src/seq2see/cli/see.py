@@ -31,8 +31,8 @@ def see_attention(
 ) -> None:
     """Every layer and head of encoder, decoder and cross attention; rows look at columns. Of pictures: over them."""
     from seq2see.see import figures, pictures
-    from seq2see.tasks.images import load_pictures
-    from seq2see.tasks.translate import load, recipe_of
+    from seq2see.tasks.table import load, load_pictures
+    from seq2see.tasks.translate import recipe_of
 
     figures.check(out)
     if recipe_of(model, "translate", "images").task == "images":
@@ -90,7 +90,7 @@ def see_positions(
 ) -> None:
     """Sinusoidal and rotary positions, and what they tell of distances."""
     from seq2see.see import figures, positions
-    from seq2see.tasks.translate import load
+    from seq2see.tasks.table import load
 
     figures.check(out)
     if width % 2:

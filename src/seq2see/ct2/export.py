@@ -22,7 +22,8 @@ from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256, sync, write_text
 from seq2see.scoring.bleu import score
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.corpora import Pair
 from seq2see.text.vocab import UNKNOWN

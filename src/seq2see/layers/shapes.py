@@ -26,7 +26,7 @@ class Rows:
     def split(self, x: Tensor, heads: int, sentences: int) -> Tensor:
         """(B, T, H · K) → (B, H, T, K), where B / sentences hypotheses of a sentence share a row."""
         length = len(x) // max(1, sentences) * x.shape[1]
-        return x.reshape(sentences, length, heads, -1).transpose(1, 2)
+        return x.reshape(sentences, length, heads, x.shape[2] // heads).transpose(1, 2)
 
     def join(self, x: Tensor, like: Tensor) -> Tensor:
         """(B, H, T, K) → (B, T, H · K), the inverse of `split` for the rows of `like`."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seq2see.batches import collate
 from seq2see.layers.trace import Trace
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text import captions
 from seq2see.text.captions import Caption
 

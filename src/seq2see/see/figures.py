@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from seq2see.errors import InputError
-from seq2see.tasks.translate import Explanation
+from seq2see.tasks.translator import Explanation
 
 COLOURS = "Blues"
 BLUE, RED, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#777777"  # told apart by everyone

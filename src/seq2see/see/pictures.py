@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from seq2see.tasks.images import Sight
+from seq2see.tasks.picture_model import Sight
 
 HEAT = "inferno"
 DIMMED = 0.35  # how much of the picture is left where nothing is looked at

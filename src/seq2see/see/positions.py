@@ -13,7 +13,7 @@ from torch import Tensor
 from seq2see.errors import InputError
 from seq2see.layers.positions import rotate, sinusoidal
 from seq2see.see import figures
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 
 HEAD = 64  # numbers of a query or key that is turned
 STARTS = (

@@ -20,7 +20,8 @@ from seq2see.errors import InputError
 from seq2see.layers.reduction.encoder import Reducible, counts, operations
 from seq2see.layers.trace import Trace
 from seq2see.see.figures import GREY
-from seq2see.tasks.images import PictureModel, load_pictures
+from seq2see.tasks.picture_model import PictureModel
+from seq2see.tasks.table import load_pictures
 from seq2see.tasks.translate import opened, recipe_of
 
 LETTER, ROW, HEAD = 0.066, 0.46, 1.4  # inches: a letter, a layer, and what stands before its words

@@ -217,8 +217,18 @@ def test_what_pruning_refuses() -> None:
     refused(line, soft_mask, scores[..., None], 0.1, 1.0)
     refused("threshold has shape (3,); it must be one number", prune_below, scores, torch.ones(B))
     refused("temperature (0) must be above 0", soft_mask, scores, 0.1, 0)
-    refused("top (0) must be a whole number of at least 1, or one for each of 3 sentences", prune_to, scores, 0)
-    refused("top (2.5) must be a whole number of at least 1, or one for each of 3 sentences", prune_to, scores, 2.5)
+    refused(
+        "top (0) must be a whole number of at least 1, or one for each of 3 sentences",
+        prune_to,
+        scores,
+        0,
+    )
+    refused(
+        "top (2.5) must be a whole number of at least 1, or one for each of 3 sentences",
+        prune_to,
+        scores,
+        2.5,
+    )
     refused(
         "top ([1, 2]) must be a whole number of at least 1, or one for each of 3 sentences",
         prune_to,
