@@ -1,4 +1,4 @@
-"""`seq2see see` from the command line: files and tables for a right call, one line for a wrong one."""
+"""`seq2see see`: a valid call writes files and tables, an invalid one gets one line."""
 
 import sys
 from collections.abc import Callable
@@ -30,8 +30,8 @@ def test_masks_alone_prints_every_kind_on_six_tokens(see: Run) -> None:
     assert (code, error) == (0, "")
     for kind in masks.KINDS:
         assert f"\n{kind}: " in out
-    for letter, (why, _) in masks.REASONS.items():
-        assert f"\n{letter} {why}\n" in out
+    for letter, (reason, _) in masks.REASONS.items():
+        assert f"\n{letter} {reason}\n" in out
     assert "\n       Dogs  bark  .  Cats  sleep  .\n" in out
 
 
@@ -52,7 +52,7 @@ def test_masks_take_a_sentence_kinds_and_sizes(see: Run, tmp_path: Path) -> None
         path,
     )
     assert code == 0
-    assert "window: at most 2 away" in out and "prefix: the first 1 and what came before" in out
+    assert "window: at most 2 away" in out and "prefix: the first 1, itself and earlier ones" in out
     assert "prefix" in path.read_text(encoding="utf-8")
 
 

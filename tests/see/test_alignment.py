@@ -1,4 +1,4 @@
-"""Alignments read off attention."""
+"""Word alignments from cross-attention."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from seq2see.see import alignment
             ["▁", "Der", "▁", "Hund"],
             ["Der", "Hund"],
             [0, 0, 1, 1],
-        ),  # a lone space mark goes with what follows
+        ),  # a lone space mark belongs to the word that follows
         (
             ["Der", "Hund", ",", "der"],
             ["Der", "Hund", ",", "der"],
@@ -31,17 +31,17 @@ def test_pieces_belong_to_the_word_they_spell(
 
 def test_weights_between_words_are_summed_over_columns_and_averaged_over_rows() -> None:
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.5, 0.5, 0.0], [0.0, 0.4, 0.6]])
-    found = alignment.between_words(weights, rows=[0, 0, 1], columns=[0, 1, 1], shape=(2, 2))
-    assert torch.allclose(found, torch.tensor([[0.3, 0.7], [0.0, 1.0]]))
+    words = alignment.between_words(weights, rows=[0, 0, 1], columns=[0, 1, 1], shape=(2, 2))
+    assert torch.allclose(words, torch.tensor([[0.3, 0.7], [0.0, 1.0]]))
 
 
 def test_the_end_of_the_sentence_is_not_a_word() -> None:
     weights = torch.tensor(
         [[0.2, 0.1, 0.7], [0.1, 0.3, 0.6], [0.3, 0.3, 0.4]]
     )  # last row and column: </s>
-    found = alignment.between_words(weights, rows=[0, 1], columns=[0, 1], shape=(2, 2))
-    assert torch.allclose(found, weights[:2, :2])
-    assert alignment.links(found) == {(0, 0), (1, 1)}
+    words = alignment.between_words(weights, rows=[0, 1], columns=[0, 1], shape=(2, 2))
+    assert torch.allclose(words, weights[:2, :2])
+    assert alignment.links(words) == {(0, 0), (1, 1)}
 
 
 def test_error_rate() -> None:

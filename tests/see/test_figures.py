@@ -1,4 +1,4 @@
-"""Pictures of attention: every head is there, tokens name the axes, rows look at columns."""
+"""Attention figures: a panel for every head, with queries as rows and keys as columns."""
 
 import re
 from pathlib import Path
@@ -32,14 +32,24 @@ def test_every_layer_and_head_has_its_panel(translator: Translator) -> None:
     assert [label.get_text() for label in cross.get_xticklabels()] == explanation.source_tokens
 
 
+def test_heads_are_named_alike_and_counted_from_1() -> None:
+    assert figures.layer_and_head(1, 2) == "layer 2, head 3"
+    for name, title in (
+        ("encoder.0.self", "encoder self-attention, layer 1, head 3"),
+        ("decoder.11.self", "decoder self-attention, layer 12, head 3"),
+        ("decoder.1.cross", "cross-attention, layer 2, head 3"),
+    ):
+        assert figures.head_title(name, 2) == title
+
+
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_the_picture_is_written(translator: Translator, tmp_path: Path, ending: str) -> None:
+def test_the_figure_is_written(translator: Translator, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a.{ending}"
     figures.save(figures.attention(translator.explain("drei $acht$ <eins> & x")), path)
     if ending == "png":
         assert matplotlib.image.imread(path).std() > 0.01
     else:
-        assert "layer 1 · head 2" in re.sub(r"<[^>]*>", "", path.read_text(encoding="utf-8"))
+        assert "layer 1, head 2" in re.sub(r"<[^>]*>", "", path.read_text(encoding="utf-8"))
 
 
 def test_an_svg_is_the_same_each_time(translator: Translator, tmp_path: Path) -> None:
@@ -56,15 +66,15 @@ def test_gold_links_are_drawn_at_target_row_and_source_column() -> None:
 @pytest.mark.parametrize(
     ("name", "rule"), [("a.txt", "must end in .png or .svg"), ("no/a.png", "there is no folder")]
 )
-def test_a_path_that_cannot_be_is_refused(tmp_path: Path, name: str, rule: str) -> None:
+def test_an_impossible_path_is_refused(tmp_path: Path, name: str, rule: str) -> None:
     with pytest.raises(InputError, match=rule):
         figures.check(tmp_path / name)
 
 
-def test_a_large_picture_is_coarser_not_endless(
+def test_a_large_figure_gets_a_lower_resolution(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "MOST_PIXELS", 300)
+    monkeypatch.setattr(figures, "MAX_PIXELS", 300)
     figures.save(
         figures.alignment(torch.rand(20, 30), set(), ["a"] * 30, ["x"] * 20, "title"),
         tmp_path / "a.png",

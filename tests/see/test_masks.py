@@ -1,4 +1,4 @@
-"""Masks as tables: what is open is the mask of the layers, and what is closed says why."""
+"""Mask tables: open cells are those of the layers' masks; masked cells say why."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from seq2see.layers.masks import (
 )
 from seq2see.see import figures, masks
 
-EXAMPLE = masks.example("Dogs bark . Cats sleep !", padding=2, reach=1, prefix=3)
+EXAMPLE = masks.parse("Dogs bark . Cats sleep !", padding=2, reach=1, prefix=3)
 IDS = torch.tensor([[7, 8, 9, 7, 2, 2]])
 EXPECTED = {
     "padding": padding_mask(IDS, 2)[0, 0].expand(6, 6),
@@ -33,61 +33,63 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("kind", [*masks.KINDS, "packed+causal+padding", "prefix+causal", "order"])
-def test_what_is_open_is_the_mask_and_what_is_closed_says_why(kind: str) -> None:
+def test_open_cells_are_the_mask_and_masked_cells_say_why(kind: str) -> None:
     (table,) = masks.tables([kind], EXAMPLE)
     expected = combine(*(EXPECTED[part] for part in kind.split("+")))
     assert expected is not None
-    assert torch.equal(torch.tensor([[why == "" for why in row] for row in table.closed]), expected)
-    assert all(letter in masks.REASONS for row in table.closed for why in row for letter in why)
+    assert torch.equal(
+        torch.tensor([[letters == "" for letters in row] for row in table.reasons]), expected
+    )
+    assert all(letter in masks.REASONS for row in table.reasons for cell in row for letter in cell)
 
 
-def test_a_place_that_is_closed_twice_shows_both_reasons_in_the_order_of_the_kind() -> None:
+def test_a_cell_masked_twice_shows_both_reasons_in_the_order_of_the_kind() -> None:
     for kind, both in (("causal+padding", "fp"), ("padding+causal", "pf"), ("prefix+causal", "f")):
         (table,) = masks.tables([kind], EXAMPLE)
-        assert table.closed[0][5] == both
+        assert table.reasons[0][5] == both
     (table,) = masks.tables(["causal+padding"], EXAMPLE)
-    assert [row[4] for row in table.closed] == ["fp", "fp", "fp", "fp", "p", "p"]
+    assert [row[4] for row in table.reasons] == ["fp", "fp", "fp", "fp", "p", "p"]
     assert table.words[3:] == ["Cats", "<blank>", "<blank>"]
 
 
 @given(length=st.integers(1, 12), reach=st.integers(0, 4), draw=st.data())
 def test_any_sentence_has_every_mask(length: int, reach: int, draw: st.DataObject) -> None:
     padding, prefix = (draw.draw(st.integers(0, length)) for _ in range(2))
-    shown = masks.example(" ".join("w" * length), padding, reach, prefix)
-    for table in masks.tables(masks.KINDS, shown):
-        assert len(table.words) == len(table.closed) == len(table.closed[0]) == length
-    assert sorted(shown.order) == list(range(length))
+    example = masks.parse(" ".join("w" * length), padding, reach, prefix)
+    for table in masks.tables(masks.KINDS, example):
+        assert len(table.words) == len(table.reasons) == len(table.reasons[0]) == length
+    assert sorted(example.order) == list(range(length))
 
 
 def test_a_table_in_the_terminal() -> None:
-    lines = masks.lines(masks.tables(["window+causal"], masks.example("你好 a b", None, 1, None)))
-    assert lines == [
-        "Rows look at columns.",
+    report = masks.report(masks.tables(["window+causal"], masks.parse("你好 a b", None, 1, None)))
+    assert report == [
+        "Rows are query positions, columns are key positions.",
         "",
-        "window+causal: open where each of them is",
+        "window+causal: open where every mask is open",
         "      你好  a  b",
         "你好  ■     f  wf",
         "a     ■     ■  f",
         "b     w     ■  ■",
         "",
-        "■ may look",
-        "f the future",
-        "w too far away",
-        "A place with two letters is closed for both reasons.",
+        "■ may attend",
+        "f later position",
+        "w outside the window",
+        "A cell with several letters is masked for each of these reasons.",
     ]
-    assert "two letters" not in "".join(masks.lines(masks.tables(["causal"], EXAMPLE)))
+    assert "several letters" not in "".join(masks.report(masks.tables(["causal"], EXAMPLE)))
 
 
-def test_the_picture_has_a_panel_for_each_kind_and_a_letter_in_each_closed_place(
+def test_the_figure_has_a_panel_for_each_kind_and_the_letters_of_each_cell(
     tmp_path: Path,
 ) -> None:
-    found = masks.tables([*masks.KINDS, "packed+causal"], EXAMPLE)
-    figure = masks.draw(found)
-    shown = [axes for axes in figure.axes if axes.axison]
-    assert [axes.get_title() for axes in shown] == [table.kind for table in found]
-    for axes, table in zip(shown, found, strict=True):
+    tables = masks.tables([*masks.KINDS, "packed+causal"], EXAMPLE)
+    figure = masks.draw(tables)
+    panels = [axes for axes in figure.axes if axes.axison]
+    assert [axes.get_title() for axes in panels] == [table.kind for table in tables]
+    for axes, table in zip(panels, tables, strict=True):
         assert [text.get_text() for text in axes.texts] == [
-            why for row in table.closed for why in row
+            letters for row in table.reasons for letters in row
         ]
     figures.save(figure, tmp_path / "a.png")
     assert matplotlib.image.imread(tmp_path / "a.png").std() > 0.05
@@ -102,11 +104,11 @@ def test_the_picture_has_a_panel_for_each_kind_and_a_letter_in_each_closed_place
         ("a b", None, 4, "--prefix 4 must be at most 2, the number of words"),
     ],
 )
-def test_an_example_that_cannot_be_is_refused(
+def test_an_impossible_example_is_refused(
     text: str, padding: int | None, prefix: int | None, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        masks.example(text, padding, 1, prefix)
+        masks.parse(text, padding, 1, prefix)
 
 
 @pytest.mark.parametrize("kind", ["causla", "", "causal+", "causal+future"])

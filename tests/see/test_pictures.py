@@ -1,4 +1,4 @@
-"""Where a model of pictures looks: the rollout's properties, and a figure with a panel for every head."""
+"""Attention of image models: properties of the rollout, and a panel for every head."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ def attention(layers: int, tokens: int = TOKENS) -> list[Tensor]:
 
 
 def test_rows_of_a_rollout_sum_to_one() -> None:
-    found = pictures.rollout(attention(4))
-    assert found.shape == (TOKENS, TOKENS) and (found >= 0).all()
-    torch.testing.assert_close(found.sum(-1), torch.ones(TOKENS).double())
+    rolled = pictures.rollout(attention(4))
+    assert rolled.shape == (TOKENS, TOKENS) and (rolled >= 0).all()
+    torch.testing.assert_close(rolled.sum(-1), torch.ones(TOKENS).double())
 
 
-def test_whoever_looks_at_himself_alone_stays_himself() -> None:
-    himself = torch.eye(TOKENS).expand(HEADS, -1, -1)
-    assert torch.equal(pictures.rollout([himself] * 5), torch.eye(TOKENS))
+def test_the_rollout_of_identities_is_the_identity() -> None:
+    identity = torch.eye(TOKENS).expand(HEADS, -1, -1)
+    assert torch.equal(pictures.rollout([identity] * 5), torch.eye(TOKENS))
 
 
 def test_one_layer_is_half_the_mean_of_its_heads_and_half_the_residual() -> None:
@@ -37,31 +37,31 @@ def test_one_layer_is_half_the_mean_of_its_heads_and_half_the_residual() -> None
     )
 
 
-def test_later_layers_look_at_what_earlier_ones_made() -> None:
-    """A token that looks at the next, twice: a quarter of what it is came from two tokens on."""
+def test_layers_are_multiplied_last_layer_first() -> None:
+    """Two layers of attention to the next token: a quarter comes from the next but one."""
     following = torch.eye(TOKENS).roll(1, dims=1).expand(HEADS, -1, -1)
-    found = pictures.rollout([following, following])
-    assert found[0].tolist() == [0.25, 0.5, 0.25, 0, 0, 0, 0]
+    rolled = pictures.rollout([following, following])
+    assert rolled[0].tolist() == [0.25, 0.5, 0.25, 0, 0, 0, 0]
     first, second = attention(2)
     mixed = [(layer.mean(0) + torch.eye(TOKENS)) / 2 for layer in (first, second)]
     torch.testing.assert_close(pictures.rollout([first, second]), mixed[1] @ mixed[0])
 
 
-def test_patches_are_seen_by_the_class_token_or_by_all() -> None:
+def test_patch_shares_come_from_the_class_token_or_the_mean_of_all() -> None:
     (weights,) = attention(1)
-    seen = pictures.on_patches(weights, GRID)
+    shares = pictures.on_patches(weights, GRID)
     assert (
-        seen.shape == (HEADS, *GRID)
-        and seen[1, 1, 2] == weights[1, 0, 6]
-        and seen[1, 0, 0] == weights[1, 0, 1]
+        shares.shape == (HEADS, *GRID)
+        and shares[1, 1, 2] == weights[1, 0, 6]
+        and shares[1, 0, 0] == weights[1, 0, 1]
     )
     (weights,) = attention(1, tokens=6)
-    seen = pictures.on_patches(weights, GRID)
-    torch.testing.assert_close(seen.sum((1, 2)), torch.ones(HEADS).double())
-    assert seen[2, 1, 0] == pytest.approx(float(weights[2, :, 3].mean()))
+    shares = pictures.on_patches(weights, GRID)
+    torch.testing.assert_close(shares.sum((1, 2)), torch.ones(HEADS).double())
+    assert shares[2, 1, 0] == pytest.approx(float(weights[2, :, 3].mean()))
 
 
-def test_what_was_pruned_has_no_part_in_a_mean() -> None:
+def test_pruned_tokens_are_left_out_of_means() -> None:
     first = torch.tensor(
         [[[0.2, 0.4, 0.4], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]]
     )  # one head, three patches
@@ -77,7 +77,7 @@ def test_what_was_pruned_has_no_part_in_a_mean() -> None:
 
 
 @pytest.mark.parametrize(("channels", "tokens"), [(1, 7), (3, 6)])
-def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(
+def test_the_figure_has_panels_for_the_input_the_rollout_and_every_head(
     channels: int, tokens: int
 ) -> None:
     pixels = torch.randint(0, 256, (channels, 8, 12), dtype=torch.uint8)
@@ -86,20 +86,21 @@ def test_there_is_a_panel_for_the_picture_the_rollout_and_every_head(
     )
     figure = pictures.draw(sight)
     titles = [axes.get_title().partition("\n")[0] for axes in figure.axes if axes.get_title()]
-    heads = [f"layer {layer} · head {head}" for layer in (1, 2) for head in (1, 2, 3)]
-    assert titles == ["the picture", "rollout", *heads]
-    looks = "the class token looks" if tokens == 7 else "all patches look"
-    assert figure.get_suptitle() == f"a $cat (90.0%): where {looks}"
+    heads = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
+    assert titles == ["input", "rollout", *heads]
+    queries = "the class token" if tokens == 7 else "all patches"
+    title, subtitle = figure.get_suptitle().splitlines()
+    assert title == "a $cat (90.0%)" and subtitle.endswith(f"attention of {queries}")
     heat = figure.axes[1].images[1].get_array()
     assert heat is not None and heat.shape == GRID
 
 
-def test_where_no_patch_is_left_nothing_is_looked_at(pictured: Path) -> None:
+def test_shares_are_zero_when_every_patch_is_pruned(pictured: Path) -> None:
     opened = load_pictures(pictured, "cpu")
     opened.model = opened.model.with_pruning(
         [99.0, 99.0]
     )  # all but the class token go after the first layer
     figure = pictures.draw(opened.explain(pictured.parent / "digit.png"))
     figure.draw_without_rendering()
-    assert figure.axes[-1].get_title() == "layer 2 · head 2\nat most 0% on a patch"
+    assert figure.axes[-1].get_title() == "layer 2, head 2\nat most 0% per patch"
     assert (figure.axes[-1].images[1].get_alpha() == 0).all()  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Positions as pictures: products depend on distances alone, and a model's own table is shown as it is."""
+"""Position figures: dot products depend on distance alone; learned tables are drawn as they are."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from seq2see.tasks.translator import Translator
 
 
 def spread(products: torch.Tensor) -> float:
-    """How far pairs of positions with one distance differ."""
+    """Largest difference between pairs of positions at the same distance."""
     length = len(products)
     return max(
         (d.max() - d.min()).item()
@@ -22,25 +22,28 @@ def spread(products: torch.Tensor) -> float:
 
 def test_products_depend_on_the_distance_alone() -> None:
     query, key = torch.randn(2, 14, dtype=torch.float64)
-    for products in (positions.added(30, 10), positions.turned(30, query, key)):
+    for products in (
+        positions.sinusoidal_products(30, 10),
+        positions.rotary_products(30, query, key),
+    ):
         assert products.shape == (30, 30) and products.std() > 0.1
         assert spread(products) < 1e-9
 
 
-def test_sinusoidal_products_are_largest_at_no_distance_and_the_same_both_ways() -> None:
-    products = positions.added(50, 16)
+def test_sinusoidal_products_are_symmetric_and_largest_at_distance_zero() -> None:
+    products = positions.sinusoidal_products(50, 16)
     assert products.diagonal().allclose(torch.tensor(8.0, dtype=torch.float64))
     assert (products - products.T).abs().max() < 1e-12
     assert (products[0, 1:] < products[0, 0]).all()
 
 
-def test_rotary_products_can_tell_before_from_after() -> None:
+def test_rotary_products_distinguish_before_from_after() -> None:
     query, key = torch.eye(2, dtype=torch.float64)
-    products = positions.turned(5, query, key)
+    products = positions.rotary_products(5, query, key)
     assert products[1, 2] == pytest.approx(-products[2, 1]) and products[1, 2] != 0
 
 
-def test_only_learned_positions_are_a_models_own(translator: Translator) -> None:
+def test_a_model_without_learned_positions_is_refused(translator: Translator) -> None:
     with pytest.raises(
         InputError, match=r'^m: model\.positions is "sinusoidal"; only "learned" ones'
     ):
@@ -59,6 +62,6 @@ def test_a_learned_table_is_drawn_as_it_is(learned: Path) -> None:
         tables["source"].T / tables["source"].abs().max(),
     )
     assert torch.equal(
-        torch.tensor(panels[3].images[0].get_array()), positions.resemblance(tables["target"])
+        torch.tensor(panels[3].images[0].get_array()), positions.cosine_similarity(tables["target"])
     )
-    assert positions.resemblance(tables["source"]).diagonal().allclose(torch.ones(20))
+    assert positions.cosine_similarity(tables["source"]).diagonal().allclose(torch.ones(20))

@@ -1,4 +1,4 @@
-"""Pictures of merging and pruning: groups are joined, what is gone fades, and the figures add up."""
+"""Figures of merging and pruning: merged tokens are joined, pruned ones fade."""
 
 import sys
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from seq2see.cli import main as cli
 from seq2see.errors import InputError
 from seq2see.layers.reduction.plans import SoftPruning
 from seq2see.see import reducing
-from seq2see.see.reducing import Journey
+from seq2see.see.reducing import ReductionTrace
 
 See = Callable[..., tuple[int, str, str]]
 TOKENS = ["▁drei", "▁ach", "t", "▁$vier", "</s>"]
-JOURNEY = Journey(
+TRACE = ReductionTrace(
     [[0, 1, 1, 2, 3], [0, 1, 1, 0, 2], [0, -1, -1, 0, 1]],
     operations=[8.0, 6.0, 3.0],
-    untouched=[10.0, 10.0, 10.0],
+    full_operations=[10.0, 10.0, 10.0],
 )
 
 
@@ -38,18 +38,18 @@ def see(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-def test_each_layer_has_a_line_with_what_it_did() -> None:
-    assert JOURNEY.left() == [4, 3, 2]
-    assert JOURNEY.lines(TOKENS) == [
-        "layer 1: 4 of 5 · 80% FLOPs · merged: ▁ach + t",
-        "layer 2: 3 of 5 · 60% FLOPs · merged: ▁drei + ▁$vier, ▁ach + t",
-        "layer 3: 2 of 5 · 30% FLOPs · merged: ▁drei + ▁$vier · pruned: ▁ach, t",
+def test_each_layer_has_a_line_with_its_reduction() -> None:
+    assert TRACE.remaining() == [4, 3, 2]
+    assert TRACE.report(TOKENS) == [
+        "layer 1: 4 of 5 tokens · 80% FLOPs · merged: ▁ach + t",
+        "layer 2: 3 of 5 tokens · 60% FLOPs · merged: ▁drei + ▁$vier, ▁ach + t",
+        "layer 3: 2 of 5 tokens · 30% FLOPs · merged: ▁drei + ▁$vier · pruned: ▁ach, t",
     ]
     assert reducing.groups([0, 1, -1, 0, 2, -1]) == [[0, 3]]
 
 
 def test_words_are_joined_and_fade() -> None:
-    figure = reducing.draw_text(JOURNEY, TOKENS, "drei acht $vier")
+    figure = reducing.draw_text(TRACE, TOKENS, "drei acht $vier")
     (axes,) = figure.axes
     words = [text for text in axes.texts if text.get_text() in TOKENS]
     assert [text.get_text() for text in words] == TOKENS * 4
@@ -73,11 +73,13 @@ def test_patches_are_outlined_and_pruned_ones_are_white(channels: int, first: in
         first,
         first + 2,
     ]  # two rows of three patches
-    figure = reducing.draw_picture(Journey([places], [1.0], [2.0]), pixels, (2, 3), "a $picture")
+    figure = reducing.draw_picture(
+        ReductionTrace([places], [1.0], [2.0]), pixels, (2, 3), "a $picture"
+    )
     before, after = (axes for axes in figure.axes if axes.get_title())
     assert (before.get_title(), after.get_title()) == (
-        "before",
-        f"layer 1\n{3 + first} of {6 + first} · 50% FLOPs",
+        "input",
+        f"layer 1\n{3 + first} of {6 + first} tokens · 50% FLOPs",
     )
     assert not before.patches
     tints = {
@@ -85,14 +87,14 @@ def test_patches_are_outlined_and_pruned_ones_are_white(channels: int, first: in
         for patch in after.patches
         if isinstance(patch, Rectangle)
     }
-    one = reducing.colour_of([0])
+    one = reducing.group_colour([0])
     assert tints == {(0.0, 0.0): one, (2.0, 0.0): one, (2.0, 2.0): one, (4.0, 0.0): "#ffffff"}
     borders: Any = after.collections[0]
     assert len(borders.get_segments()) == 5
     figure.draw_without_rendering()
 
 
-def test_the_commands_draw_and_say_it(see: See, trained: Path, tmp_path: Path) -> None:
+def test_the_commands_draw_and_print(see: See, trained: Path, tmp_path: Path) -> None:
     model, out = ("--model", trained), ("--out", tmp_path / "seen.png")
     text = "drei acht vier fünf sechs"
     code, said, error = see("merging", *model, text, *out, "--merge", 2, "--neighbours")
@@ -108,7 +110,7 @@ def test_the_commands_draw_and_say_it(see: See, trained: Path, tmp_path: Path) -
         (("pruning", *model, text, *out, "--keep", 0.5, "--threshold", 0.1), "give one"),
         (
             ("merging", *model, text, *out, "--neighbours"),
-            "--neighbours says which words --merge may merge; give both",
+            "--neighbours restricts which words --merge merges; give both",
         ),
         (("merging", *model, " ", *out, "--merge", 1), "the text has 0 tokens"),
         (("merging", *model, text, "--out", "x.gif", "--merge", 1), "must end in .png or .svg"),
@@ -128,11 +130,11 @@ def test_a_picture_is_followed_through_its_model(see: See, pictured: Path, tmp_p
 
 
 def test_soft_thresholds_are_taken_hard(trained: Path) -> None:
-    shown = reducing.subject(trained, "drei acht vier fünf sechs")
-    soft = shown.model.with_plan(SoftPruning([9.0], temperature=0.01, penalty=0.1))
-    journey = reducing.follow(soft, shown.batch)
-    assert journey == reducing.follow(shown.model.with_pruning([9.0]), shown.batch)
-    assert journey.left() == [1] and isinstance(soft.plan, SoftPruning)  # </s> is protected
+    subject = reducing.read_subject(trained, "drei acht vier fünf sechs")
+    soft = subject.model.with_plan(SoftPruning([9.0], temperature=0.01, penalty=0.1))
+    trace = reducing.follow(soft, subject.batch)
+    assert trace == reducing.follow(subject.model.with_pruning([9.0]), subject.batch)
+    assert trace.remaining() == [1] and isinstance(soft.plan, SoftPruning)  # </s> is protected
 
 
 def test_other_models_are_refused(toy: Any, tmp_path: Path) -> None:
@@ -141,8 +143,8 @@ def test_other_models_are_refused(toy: Any, tmp_path: Path) -> None:
     )
     toy.train(tmp_path / "lstm", "model.kind=lstm", "train.steps=1")
     with pytest.raises(
-        InputError, match=r"lstm: model\.kind 'lstm' has no encoder that could merge or prune$"
+        InputError, match=r"lstm: model\.kind 'lstm' has no encoder that can merge or prune$"
     ):
-        reducing.subject(tmp_path / "lstm", "drei")
+        reducing.read_subject(tmp_path / "lstm", "drei")
     with pytest.raises(InputError, match="no such model directory"):
-        reducing.subject(tmp_path / "none", "text")
+        reducing.read_subject(tmp_path / "none", "text")

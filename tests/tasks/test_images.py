@@ -379,7 +379,7 @@ def test_attention_is_drawn_over_the_picture(
     assert (code, out) == (
         2,
         "",
-    ) and error == "seq2see: --target 'a': a model of pictures translates nothing\n"
+    ) and error == "seq2see: --target 'a': an image model does not translate\n"
     code, _, error = call(
         "see", "attention", "none.png", "--model", model, "--out", tmp_path / "a.png"
     )

@@ -6,7 +6,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from seq2see.bench.attention import Growth, Row
 from seq2see.see import figures
-from seq2see.see.comparison import table
+from seq2see.see.tables import table
 
 NAMES = {
     "recurrent": "recurrent (LSTM)",

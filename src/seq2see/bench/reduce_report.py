@@ -5,8 +5,8 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from seq2see.bench.reduce import TOLERANCE, TRAINED, UNTOUCHED, Frontier, Row
-from seq2see.see.comparison import table
 from seq2see.see.figures import BLUE, GREEN, GREY, RED, label
+from seq2see.see.tables import table
 
 NAMES = {"bleu": "BLEU", "accuracy": "% right"}
 STYLES = {

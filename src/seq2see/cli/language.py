@@ -1,4 +1,4 @@
-"""The commands of models that know one language, or pictures: generate, fill, classify."""
+"""Commands of language, masked and classification models: generate, fill, classify."""
 
 import json
 import math
@@ -11,33 +11,39 @@ import typer
 from seq2see.cli.options import Device, Json, Merge, Model
 from seq2see.errors import InputError
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Else: stdin.")]
+Texts = Annotated[
+    list[str] | None, typer.Argument(metavar="[TEXT]...", help="By default read from stdin.")
+]
 
 
 def generate(
     model: Model,
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROMPT]...", help="How the texts begin; else: with anything."),
+        typer.Argument(metavar="[PROMPT]...", help="Beginnings of the texts; by default empty."),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="So many texts for each prompt.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Number of texts per prompt.")] = 1,
     temperature: Annotated[
-        float, typer.Option(min=0.0, help="Below 1 more of the likely; 0: the likeliest.")
+        float,
+        typer.Option(min=0.0, help="Below 1 favours likely tokens; 0 takes the likeliest."),
     ] = 1.0,
     top_k: Annotated[
-        int, typer.Option(min=0, help="Draw among the K likeliest tokens; 0: among all.")
+        int, typer.Option(min=0, help="Sample from the K likeliest tokens; 0: from all.")
     ] = 0,
     top_p: Annotated[
-        float, typer.Option(help="Draw among the fewest tokens that make up P; 1: among all.")
+        float,
+        typer.Option(
+            help="Sample from the fewest tokens whose probabilities reach P; 1: from all."
+        ),
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="The same seed, the same texts.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same texts.")] = 1,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of a text; by default the recipe's.")
+        int | None, typer.Option(min=1, help="Tokens per text; by default the recipe's.")
     ] = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Write texts with a language model (task = "language"), a line each."""
+    """Generate texts with a language model (task = "language"), one per line."""
     from seq2see.decoding.sampling import Sampling
     from seq2see.tasks.table import load_language
 
@@ -46,54 +52,57 @@ def generate(
     if not 0 < top_p <= 1:
         raise InputError(f"--top-p {top_p:g} must be more than 0 and at most 1")
     writer = load_language(model, device, "language")
-    how = Sampling(temperature, top_k, top_p, seed)
+    sampling = Sampling(temperature, top_k, top_p, seed)
     for prompt in prompts or [""]:
-        written = writer.generate(prompt, count, how, max_length)
+        texts = writer.generate(prompt, count, sampling, max_length)
         if as_json:
-            texts = [asdict(each) for each in written]
-            print(json.dumps({"prompt": prompt, "texts": texts}, ensure_ascii=False))
+            values = {"prompt": prompt, "texts": [asdict(text) for text in texts]}
+            print(json.dumps(values, ensure_ascii=False))
         else:
-            print("\n".join(each.text for each in written))
+            print("\n".join(text.text for text in texts))
 
 
 def fill(
     model: Model,
     texts: Texts = None,
-    top: Annotated[int, typer.Option(min=1, help="So many candidates for each blank.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of candidates per blank.")] = 5,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
     """Fill each <mask> of a text with a masked model (task = "masked"): "A man <mask> a guitar".
 
-    A blank is one token: a word, or as the tokenizer cuts, a piece of one or a character. Several are filled
-    independently.
+    A blank stands for one token: a word, a subword or a character, depending on the tokenizer.
+    Several blanks are filled independently.
     """
     from seq2see.tasks.table import load_language
 
     filler = load_language(model, device, "masked")
-    for text in _lines(texts):
-        found = filler.fill(text, top)
+    for text in _read(texts):
+        filled = filler.fill(text, top)
         if as_json:
-            print(json.dumps({"source": text, **asdict(found)}, ensure_ascii=False))
+            print(json.dumps({"source": text, **asdict(filled)}, ensure_ascii=False))
             continue
-        print(found.text)
-        for candidates in found.blanks:
-            print("  " + " · ".join(f"{each.token} {each.probability:.3f}" for each in candidates))
+        print(filled.text)
+        for candidates in filled.blanks:
+            scores = [f"{candidate.token} {candidate.probability:.3f}" for candidate in candidates]
+            print("  " + " · ".join(scores))
 
 
 def classify(
     model: Model,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT|IMAGE]...", help="Else: stdin.")
+        list[str] | None,
+        typer.Argument(metavar="[TEXT|IMAGE]...", help="By default read from stdin."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="So many labels for each picture.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Number of labels per picture.")] = 5,
     merge: Merge = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Tell the label of each text (task = "classify") or picture file (task = "images").
+    """Classify texts (task = "classify") or picture files (task = "images").
 
-    A line each: label, probability, and the text or the name of the file. Below a picture's, the likeliest labels.
+    Prints one line each: label, probability, and the text or file name. A picture's line is
+    followed by its likeliest labels.
     """
     from seq2see.tasks.table import load_language, load_pictures
     from seq2see.tasks.translate import recipe_of
@@ -104,28 +113,21 @@ def classify(
         if pictures
         else load_language(model, device, "classify", merge)
     )
-    lines = _lines(texts)
-    for text, found in zip(lines, classifier.classify(lines), strict=True):
-        likeliest = (
-            dict(list(found.probabilities.items())[:top]) if pictures else found.probabilities
-        )
+    inputs = _read(texts)
+    for text, labelled in zip(inputs, classifier.classify(inputs), strict=True):
+        probabilities = labelled.probabilities
+        likeliest = dict(list(probabilities.items())[:top]) if pictures else probabilities
         if as_json:
-            print(
-                json.dumps(
-                    {"source": text, "label": found.label, "probabilities": likeliest},
-                    ensure_ascii=False,
-                )
-            )
+            values = {"source": text, "label": labelled.label, "probabilities": likeliest}
+            print(json.dumps(values, ensure_ascii=False))
             continue
-        print(f"{found.label}\t{found.probabilities[found.label]:.4f}\t{text}")
+        print(f"{labelled.label}\t{probabilities[labelled.label]:.4f}\t{text}")
         if pictures:
-            print(
-                "  "
-                + " · ".join(f"{name} {probability:.3f}" for name, probability in likeliest.items())
-            )
+            scores = [f"{label} {probability:.3f}" for label, probability in likeliest.items()]
+            print("  " + " · ".join(scores))
 
 
-def _lines(texts: list[str] | None) -> list[str]:
+def _read(texts: list[str] | None) -> list[str]:
     from seq2see.decoding.long_text import read_stream
 
     return texts or list(read_stream(sys.stdin.buffer, "stdin"))

@@ -259,15 +259,15 @@ def compare(
     """Test which system translates better than the first, and show where they differ."""
     from seq2see.cli.compare import read
     from seq2see.scoring.compare import compare
-    from seq2see.see import comparison
+    from seq2see.see import comparison, comparison_page
 
     if out is not None:
-        comparison.check(out)
+        comparison_page.check(out)
     texts = read(systems, reference, source, train, beam=beam, device=device)
     found = compare(texts.systems, texts.references, texts.sources, texts.train)
     if out is not None:
-        comparison.save(found, out)
-    show(asdict(found), comparison.lines(found), as_json)
+        comparison_page.save(found, out)
+    show(asdict(found), comparison.report(found), as_json)
 
 
 @app.command()

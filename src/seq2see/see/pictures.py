@@ -1,4 +1,4 @@
-"""Where a model of pictures looks: every head, and all layers together, drawn over the picture."""
+"""Attention of an image model over its picture: every head, and the rollout of all layers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,75 +8,74 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from seq2see.tasks.picture_model import Sight
+from seq2see.see.figures import layer_and_head
+from seq2see.tasks.picture_model import PictureExplanation
 
 HEAT = "inferno"
-DIMMED = 0.35  # how much of the picture is left where nothing is looked at
+DIMMED = 0.35  # brightness of the picture under a heat map
 
 
 def rollout(weights: Sequence[Tensor]) -> Tensor:
-    """Â_L · … · Â_1, where Â is half the mean of a layer's heads and half I: how much of each token came where.
+    """Â_L · … · Â_1 with Â = (mean over heads of A + I) / 2: attention rollout over the input.
 
-    Attention rollout (Abnar and Zuidema, 2020); the half that is I is the residual. Weights of each layer are
-    (H, P, P), first layer first; the result (P, P) has rows that sum to one, as theirs do, and 0 for what was pruned.
+    After Abnar and Zuidema (2020); I stands for the residual connection. Each layer's weights are
+    (H, P, P), first layer first. Rows of the result (P, P) sum to one, or to 0 for pruned tokens.
     """
-    flowed = torch.eye(weights[0].shape[-1], dtype=weights[0].dtype, device=weights[0].device)
+    first = weights[0]
+    rolled = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
     for layer in weights:
         mean = layer.mean(0)
-        flowed = (mean @ flowed + _left(mean) * flowed) / 2
-    return flowed
+        rolled = (mean @ rolled + _kept(mean) * rolled) / 2
+    return rolled
 
 
 def on_patches(weights: Tensor, grid: tuple[int, int]) -> Tensor:
-    """Who looks where (..., P, P) → what the answer is made of (..., rows, columns), patch by patch.
+    """Reduce weights (..., P, P) to the share of each patch in the prediction (..., rows, columns).
 
-    The answer is the class token's state, or without one the mean of all patches' that were not pruned.
+    The prediction reads the class token or, without one, the mean of the patches that were kept.
     """
     if weights.shape[-1] > grid[0] * grid[1]:
         return torch.unflatten(weights[..., 0, 1:], -1, grid)
-    return torch.unflatten(weights.sum(-2) / _left(weights).sum(-2).clamp(min=1), -1, grid)
+    return torch.unflatten(weights.sum(-2) / _kept(weights).sum(-2).clamp(min=1), -1, grid)
 
 
-def _left(weights: Tensor) -> Tensor:
-    """Which of the tokens (..., P, 1) still look at something (..., P, P): 1, and 0 for those that were pruned."""
+def _kept(weights: Tensor) -> Tensor:
+    """Give 1 for each token that attends to anything and 0 for each pruned one, (..., P, 1)."""
     return (weights.sum(-1, keepdim=True) > 0).to(weights)
 
 
-def draw(sight: Sight) -> Figure:
-    """The picture and the rollout, then every head of every layer, each brightest where it looks most."""
-    layers, heads = len(sight.weights), sight.weights[0].shape[0]
+def draw(sight: PictureExplanation) -> Figure:
+    """Draw the picture and the rollout, then every head, each scaled to its own maximum."""
+    layers = len(sight.weights)
+    heads, tokens, _ = sight.weights[0].shape
     columns = max(heads, 2)
     figure = Figure(figsize=(1.3 * columns + 0.4, 1.55 * (layers + 1) + 0.5), layout="constrained")
     label, probability = next(iter(sight.found.probabilities.items()))
-    class_token = sight.weights[0].shape[-1] > sight.grid[0] * sight.grid[1]
-    figure.suptitle(
-        f"{label} ({probability:.1%}): where {'the class token looks' if class_token else 'all patches look'}",
-        fontsize=10,
-        parse_math=False,
-    )
-    axes: Any = figure.subplots(layers + 1, columns, squeeze=False)
-    for each in axes.flat:
-        each.set_axis_off()
-    _panel(axes[0][0], sight.pixels, None, "the picture")
-    _panel(axes[0][1], sight.pixels, on_patches(rollout(sight.weights), sight.grid), "rollout")
+    has_class_token = tokens > sight.grid[0] * sight.grid[1]
+    queries = "attention of the class token" if has_class_token else "mean attention of all patches"
+    figure.suptitle(f"{label} ({probability:.1%})\n{queries}", fontsize=10, parse_math=False)
+    panels: Any = figure.subplots(layers + 1, columns, squeeze=False)
+    for axes in panels.flat:
+        axes.set_axis_off()
+    _panel(panels[0][0], sight.pixels, None, "input")
+    _panel(panels[0][1], sight.pixels, on_patches(rollout(sight.weights), sight.grid), "rollout")
     for i, weights in enumerate(sight.weights):
-        for j, seen in enumerate(on_patches(weights, sight.grid)):
-            _panel(axes[i + 1][j], sight.pixels, seen, f"layer {i + 1} · head {j + 1}")
+        for j, shares in enumerate(on_patches(weights, sight.grid)):
+            _panel(panels[i + 1][j], sight.pixels, shares, layer_and_head(i, j))
     return figure
 
 
-def _panel(axes: Axes, pixels: Tensor, seen: Tensor | None, title: str) -> None:
-    """A picture (C, H, W) in its own colours, or dimmed and with heat over the patches, by the share each gets."""
+def _panel(axes: Axes, pixels: Tensor, shares: Tensor | None, title: str) -> None:
+    """Draw a picture (C, H, W); with shares (rows, columns), dimmed under their heat map."""
     height, width = pixels.shape[1:]
-    place: Any = {"extent": (0, width, height, 0), "interpolation": "nearest"}
-    shown = pixels.permute(1, 2, 0).expand(-1, -1, 3).float() / 255  # (H, W, 3)
-    if seen is None:
-        axes.imshow(shown.numpy(), **place)
+    options: Any = {"extent": (0, width, height, 0), "interpolation": "nearest"}
+    image = pixels.permute(1, 2, 0).expand(-1, -1, 3).float() / 255  # (H, W, 3)
+    if shares is None:
+        axes.imshow(image.numpy(), **options)
     else:
-        axes.imshow((DIMMED * shown).numpy(), **place)
-        share = seen / seen.max().clamp(
-            min=torch.finfo(seen.dtype).tiny
-        )  # all are 0 where no patch is left
-        axes.imshow(seen.numpy(), cmap=HEAT, vmin=0.0, alpha=(0.75 * share).numpy(), **place)
-        title += f"\nat most {float(seen.max()):.0%} on a patch"
+        axes.imshow((DIMMED * image).numpy(), **options)
+        # All shares are 0 where every patch was pruned.
+        scaled = shares / shares.max().clamp(min=torch.finfo(shares.dtype).tiny)
+        axes.imshow(shares.numpy(), cmap=HEAT, vmin=0.0, alpha=(0.75 * scaled).numpy(), **options)
+        title += f"\nat most {float(shares.max()):.0%} per patch"
     axes.set_title(title, fontsize=6, pad=2)

@@ -1,4 +1,4 @@
-"""Which tokens were merged and which were pruned, layer by layer: words of a text, or patches of a picture."""
+"""Merging and pruning layer by layer, for the words of a text or the patches of a picture."""
 
 from collections.abc import Iterator, Sequence
 from colorsys import hsv_to_rgb
@@ -24,49 +24,46 @@ from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.table import load_pictures
 from seq2see.tasks.translate import opened, recipe_of
 
-LETTER, ROW, HEAD = 0.066, 0.46, 1.4  # inches: a letter, a layer, and what stands before its words
+LETTER, ROW, MARGIN = 0.066, 0.46, 1.6  # inches: a letter, a layer, the titles of the layers
 FADED = "#cccccc"
 
 
 @dataclass(frozen=True)
-class Journey:
-    """Where the tokens of one text or picture are after each layer, and how much there was to compute."""
+class ReductionTrace:
+    """The slot of each token of one input after each layer, and the cost of each layer."""
 
-    places: list[list[int]]  # of each layer: the place of each token; −1 once it is pruned
+    slots: list[list[int]]  # by layer, by token: merged tokens share a slot; −1 once pruned
     operations: list[float]  # of each layer
-    untouched: list[float]  # of each layer, had all tokens stayed
+    full_operations: list[float]  # of each layer if all tokens had been kept
 
-    def left(self) -> list[int]:
-        """How many places there are after each layer."""
-        return [max(places) + 1 for places in self.places]
+    def remaining(self) -> list[int]:
+        """Count the slots after each layer."""
+        return [max(slots) + 1 for slots in self.slots]
 
     def titles(self) -> list[str]:
-        """A line for each layer."""
-        tokens = len(self.places[0])
-        shares = [ours / all for ours, all in zip(self.operations, self.untouched, strict=True)]
-        counts = zip(self.left(), shares, strict=True)
-        return [
-            f"layer {i}: {n} of {tokens} · {share:.0%} FLOPs"
-            for i, (n, share) in enumerate(counts, start=1)
-        ]
+        """Name each layer with its number of tokens and its share of the operations."""
+        tokens = len(self.slots[0])
+        titles = []
+        for i, count in enumerate(self.remaining()):
+            share = self.operations[i] / self.full_operations[i]
+            titles.append(f"layer {i + 1}: {count} of {tokens} tokens · {share:.0%} FLOPs")
+        return titles
 
-    def lines(self, tokens: Sequence[str]) -> list[str]:
-        """For a reader: each layer with its groups, and what it pruned."""
-        found, gone = [], set[int]()
-        for title, places in zip(self.titles(), self.places, strict=True):
-            members = {
-                place: [i for i, each in enumerate(places) if each == place]
-                for place in sorted({*places})
-            }
-            pruned = [i for i in members.pop(-1, []) if i not in gone]
+    def report(self, tokens: Sequence[str]) -> list[str]:
+        """List for each layer its merged groups and the tokens that it pruned."""
+        lines = []
+        gone: set[int] = set()
+        for title, slots in zip(self.titles(), self.slots, strict=True):
+            parts = [title]
+            merged = [" + ".join(tokens[i] for i in group) for group in groups(slots)]
+            if merged:
+                parts.append(f"merged: {', '.join(merged)}")
+            pruned = [i for i, slot in enumerate(slots) if slot < 0 and i not in gone]
+            if pruned:
+                parts.append(f"pruned: {', '.join(tokens[i] for i in pruned)}")
             gone |= {*pruned}
-            merged = [
-                " + ".join(tokens[i] for i in group) for group in members.values() if len(group) > 1
-            ]
-            parts = [f"merged: {', '.join(merged)}"] if merged else []
-            parts += [f"pruned: {', '.join(tokens[i] for i in pruned)}"] if pruned else []
-            found.append(" · ".join([title, *parts]))
-        return found
+            lines.append(" · ".join(parts))
+        return lines
 
 
 @dataclass(frozen=True)
@@ -76,131 +73,121 @@ class Subject:
     model: Reducible
     batch: Batch
     title: str
-    tokens: list[
-        str
-    ]  # </s> last; of a picture the class token, if there is one, and the patches by row and column
+    tokens: list[str]  # of a text, with </s>; or "class", if there is one, and "row/column" patches
     pixels: Tensor | None = None  # (C, H, W), bytes
     grid: tuple[int, int] = (0, 0)
 
-    def draw(self, journey: Journey) -> Figure:
+    def draw(self, trace: ReductionTrace) -> Figure:
+        """Draw the reduction of this text or picture."""
         if self.pixels is None:
-            return draw_text(journey, self.tokens, self.title)
-        return draw_picture(journey, self.pixels, self.grid, self.title)
+            return draw_text(trace, self.tokens, self.title)
+        return draw_picture(trace, self.pixels, self.grid, self.title)
 
 
-def subject(directory: Path, what: str) -> Subject:
-    """The sentence or the picture file that a model with an encoder of self-attention is to read."""
+def read_subject(directory: Path, argument: str) -> Subject:
+    """Open a model and read its input: a sentence, or the path of a picture."""
     recipe = recipe_of(directory, "translate", "classify", "images")
     if recipe.task == "images":
-        return _picture(load_pictures(directory, "cpu"), what)
+        return _picture(load_pictures(directory, "cpu"), argument)
     recipe, pair, model = opened(directory, recipe.task)
     if not isinstance(model, Reducible):
         raise InputError(
-            f"{directory}: model.kind {recipe.model.kind!r} has no encoder that could merge or prune"
+            f"{directory}: model.kind {recipe.model.kind!r} has no encoder that can merge or prune"
         )
-    tokenizer, limit = (
-        pair.source if recipe.task == "translate" else pair.target,
-        recipe.data.max_length,
-    )
-    ids = tokenizer.encode(what)
+    tokenizer = pair.source if recipe.task == "translate" else pair.target
+    limit = recipe.data.max_length
+    ids = tokenizer.encode(argument)
     if not 0 < len(ids) <= limit:
         raise InputError(
             f"the text has {len(ids)} tokens; the model takes 1 to data.max_length = {limit}"
         )
-    return Subject(model, collate([(ids, [])], [0]), what, [*tokenizer.pieces(what), "</s>"])
+    tokens = [*tokenizer.pieces(argument), "</s>"]
+    return Subject(model, collate([(ids, [])], [0]), argument, tokens)
 
 
-def _picture(found: PictureModel, path: str) -> Subject:
-    pixels, (rows, columns) = found.read(path), found.model.grid
-    names = [f"{row + 1}/{column + 1}" for row in range(rows) for column in range(columns)]
-    return Subject(
-        found.model,
-        found.format.batch(pixels[None]),
-        Path(path).name,
-        names if found.model.class_embedding is None else ["class", *names],
-        pixels,
-        (rows, columns),
-    )
+def _picture(pictures: PictureModel, path: str) -> Subject:
+    pixels = pictures.read(path)
+    rows, columns = pictures.model.grid
+    tokens = [f"{row + 1}/{column + 1}" for row in range(rows) for column in range(columns)]
+    if pictures.model.class_embedding is not None:
+        tokens.insert(0, "class")
+    batch = pictures.format.batch(pixels[None])
+    return Subject(pictures.model, batch, Path(path).name, tokens, pixels, (rows, columns))
 
 
 @torch.inference_mode()
-def follow(model: Reducible, batch: Batch) -> Journey:
-    """The way of one text or picture through a model that merges or prunes, soft thresholds taken hard."""
+def follow(model: Reducible, batch: Batch) -> ReductionTrace:
+    """Trace one input through a model that merges or prunes, with soft thresholds made hard."""
     if model.plan is None:
         raise InputError(
-            "this model was trained neither to merge nor to prune; say how much it is to"
+            "this model was trained neither to merge nor to prune; give an amount to reduce by"
         )
-    model, trace = model.with_plan(model.plan.hard()), Trace(weights=False)
+    model = model.with_plan(model.plan.hard())
+    trace = Trace(weights=False)
     model.eval()(batch, trace)
     steps = trace.reductions
     tokens = torch.tensor([steps[0].source.shape[1]])
-    return Journey(
+    return ReductionTrace(
         [step.source[0].tolist() for step in steps],
         operations(model.encoder, counts(tokens, steps), model.plan),
         operations(model.encoder, [tokens] * (len(steps) + 1)),
     )
 
 
-def draw_text(journey: Journey, tokens: Sequence[str], title: str) -> Figure:
-    """A row of words for each layer: what was merged shares a colour and is joined, what was pruned fades."""
-    widths = [LETTER * max(len(token), 2) + 0.16 for token in tokens]
-    starts = [sum(widths[:i]) for i in range(len(widths))]
-    rows = [list(range(len(tokens))), *journey.places]
-    figure = Figure(figsize=(HEAD + sum(widths) + 0.2, ROW * len(rows) + 0.5), layout="constrained")
-    figure.suptitle(title, fontsize=9, parse_math=False)
-    axes = figure.subplots()
-    axes.set(xlim=(-HEAD, sum(widths)), ylim=(-len(rows) + 0.3, 0.6))
-    axes.axis("off")
-    for y, (name, places) in enumerate(zip(["before", *_short(journey)], rows, strict=True)):
-        axes.text(-HEAD, -y, name, fontsize=7, va="center", color=GREY)
-        for group in groups(places):
-            _join(axes, group, starts, widths, -y)
-        for token, place, start, width in zip(tokens, places, starts, widths, strict=True):
-            colour = FADED if place < 0 else "black"
-            axes.text(
-                start + width / 2,
-                -y,
-                token,
-                fontsize=7,
-                ha="center",
-                va="center",
-                color=colour,
-                parse_math=False,
-            )
-    return figure
+def groups(slots: Sequence[int]) -> list[list[int]]:
+    """List the tokens that share a slot, in the order of the slots."""
+    members: dict[int, list[int]] = {}
+    for token, slot in enumerate(slots):
+        members.setdefault(slot, []).append(token)
+    return [group for slot, group in sorted(members.items()) if slot >= 0 and len(group) > 1]
 
 
-def _short(journey: Journey) -> list[str]:
-    return [title.replace(": ", "\n") for title in journey.titles()]
-
-
-def groups(places: Sequence[int]) -> list[list[int]]:
-    """The tokens that share a place, where there are several."""
-    found: dict[int, list[int]] = {}
-    for token, place in enumerate(places):
-        found.setdefault(place, []).append(token)
-    return [group for place, group in found.items() if place >= 0 and len(group) > 1]
-
-
-def colour_of(group: Sequence[int]) -> str:
-    """By the golden angle: the same for a group from layer to layer, and another for each group."""
+def group_colour(group: Sequence[int]) -> str:
+    """Pick a group's colour by the golden angle from its first token, stable across layers."""
     return to_hex(hsv_to_rgb((0.57 + 0.618 * group[0]) % 1, 0.75, 0.9))
 
 
+def draw_text(trace: ReductionTrace, tokens: Sequence[str], title: str) -> Figure:
+    """Draw a row of words per layer: merged ones share a colour and a box, pruned ones fade."""
+    widths = [LETTER * max(len(token), 2) + 0.16 for token in tokens]
+    starts = [sum(widths[:i]) for i in range(len(widths))]
+    rows = [list(range(len(tokens))), *trace.slots]
+    size = (MARGIN + sum(widths) + 0.2, ROW * len(rows) + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(title, fontsize=9, parse_math=False)
+    axes = figure.subplots()
+    axes.set(xlim=(-MARGIN, sum(widths)), ylim=(-len(rows) + 0.3, 0.6))
+    axes.axis("off")
+    centred: Any = {"fontsize": 7, "ha": "center", "va": "center", "parse_math": False}
+    for y, (name, slots) in enumerate(zip(_row_titles(trace), rows, strict=True)):
+        axes.text(-MARGIN, -y, name, fontsize=7, va="center", color=GREY)
+        for group in groups(slots):
+            _join(axes, group, starts, widths, -y)
+        for token, slot, start, width in zip(tokens, slots, starts, widths, strict=True):
+            colour = FADED if slot < 0 else "black"
+            axes.text(start + width / 2, -y, token, color=colour, **centred)
+    return figure
+
+
+def _row_titles(trace: ReductionTrace) -> list[str]:
+    return ["input", *(title.replace(": ", "\n") for title in trace.titles())]
+
+
 def _runs(group: Sequence[int]) -> Iterator[list[int]]:
-    """Neighbours together: 2 3 4 7 8 → 2 3 4, 7 8."""
-    for _, run in groupby(enumerate(group), key=lambda each: each[1] - each[0]):
+    """Split a group into runs of neighbours: 2 3 4 7 8 → 2 3 4, 7 8."""
+    for _, run in groupby(enumerate(group), key=lambda pair: pair[1] - pair[0]):
         yield [token for _, token in run]
 
 
 def _join(
     axes: Axes, group: Sequence[int], starts: Sequence[float], widths: Sequence[float], y: float
 ) -> None:
-    """A box around each run of the group's tokens, and a line from each run to the next."""
-    colour, under = colour_of(group), y - 0.3 - 0.05 * (group[0] % 4)
-    middles = []
+    """Box each run of neighbours in a group, and connect the boxes by a line."""
+    colour = group_colour(group)
+    centres = []
     for run in _runs(group):
-        left, right = starts[run[0]] + 0.04, starts[run[-1]] + widths[run[-1]] - 0.04
+        left = starts[run[0]] + 0.04
+        right = starts[run[-1]] + widths[run[-1]] - 0.04
         box = FancyBboxPatch(
             (left + 0.03, y - 0.2),
             right - left - 0.06,
@@ -210,67 +197,60 @@ def _join(
         )
         box.set(facecolor=(colour, 0.35), edgecolor=colour)
         axes.add_patch(box)
-        middles.append((left + right) / 2)
-    if len(middles) > 1:
-        axes.plot(
-            [middles[0], middles[-1]],
-            [under, under],
-            color=colour,
-            linewidth=1,
-            solid_capstyle="round",
-        )
-        axes.vlines(middles, under, y - 0.23, color=colour, linewidth=1)
+        centres.append((left + right) / 2)
+    if len(centres) > 1:
+        below = y - 0.3 - 0.05 * (group[0] % 4)  # four heights, so that fewer lines overlap
+        ends = [centres[0], centres[-1]]
+        axes.plot(ends, [below, below], color=colour, linewidth=1, solid_capstyle="round")
+        axes.vlines(centres, below, y - 0.23, color=colour, linewidth=1)
 
 
-def draw_picture(journey: Journey, pixels: Tensor, grid: tuple[int, int], title: str) -> Figure:
-    """The picture, then each layer: patches of one place share a tint and an outline, what was pruned is white."""
-    panels = len(journey.places) + 1
+def draw_picture(
+    trace: ReductionTrace, pixels: Tensor, grid: tuple[int, int], title: str
+) -> Figure:
+    """Draw the picture per layer: merged patches share tint and outline, pruned ones are white."""
+    panels = len(trace.slots) + 1
     columns = min(panels, 5)
     rows = -(-panels // columns)
     figure = Figure(figsize=(1.9 * columns, 2.2 * rows + 0.4), layout="constrained")
     figure.suptitle(title, fontsize=9, parse_math=False)
     axes: Any = figure.subplots(rows, columns, squeeze=False)
-    names = ["before", *_short(journey)]
-    first = len(journey.places[0]) - grid[0] * grid[1]  # the class token is no patch
-    layers = [list(range(grid[0] * grid[1])), *(places[first:] for places in journey.places)]
+    first = len(trace.slots[0]) - grid[0] * grid[1]  # skips the class token, if there is one
+    layers = [list(range(grid[0] * grid[1])), *(slots[first:] for slots in trace.slots)]
     for panel in axes.flat:
         panel.axis("off")
-    for panel, name, places in zip(axes.flat, names, layers, strict=False):
-        _patches(panel, pixels, torch.tensor(places).view(grid))
+    for panel, name, slots in zip(axes.flat, _row_titles(trace), layers, strict=False):
+        _patches(panel, pixels, torch.tensor(slots).view(grid))
         panel.set_title(name, fontsize=7)
     return figure
 
 
-def _patches(axes: Axes, pixels: Tensor, places: Tensor) -> None:
-    """Bytes (C, H, W) under the places (rows, columns) of their patches."""
-    height, width = pixels.shape[1] / places.shape[0], pixels.shape[2] / places.shape[1]
+def _patches(axes: Axes, pixels: Tensor, slots: Tensor) -> None:
+    """Draw a picture (C, H, W) under the slots (rows, columns) of its patches."""
+    height = pixels.shape[1] / slots.shape[0]
+    width = pixels.shape[2] / slots.shape[1]
     extent = (0.0, float(pixels.shape[2]), float(pixels.shape[1]), 0.0)
-    shown = pixels.permute(1, 2, 0).numpy()
-    axes.imshow(
-        shown if shown.shape[2] == 3 else shown[..., 0],
-        cmap="gray",
-        vmin=0,
-        vmax=255,
-        extent=extent,
-    )
-    flat = places.flatten().tolist()
-    tints = {i: colour_of(group) for group in groups(flat) for i in group}
-    for i, place in enumerate(flat):
-        patch = Rectangle(
-            (i % places.shape[1] * width, i // places.shape[1] * height), width, height, linewidth=0
-        )
-        if place < 0:
+    image = pixels.permute(1, 2, 0).numpy()
+    if image.shape[2] == 1:
+        image = image[..., 0]
+    axes.imshow(image, cmap="gray", vmin=0, vmax=255, extent=extent)
+    flat = slots.flatten().tolist()
+    tints = {i: group_colour(group) for group in groups(flat) for i in group}
+    for i, slot in enumerate(flat):
+        row, column = divmod(i, slots.shape[1])
+        patch = Rectangle((column * width, row * height), width, height, linewidth=0)
+        if slot < 0:
             axes.add_patch(patch).set(facecolor="white", edgecolor=FADED, hatch="////")
         elif i in tints:
             axes.add_patch(patch).set(facecolor=(tints[i], 0.55))
-    borders = list(_borders(places, height, width))
-    for colour, thickness in (("black", 2.0), ("white", 0.8)):  # one of them shows on any ground
+    borders = list(_borders(slots, height, width))
+    for colour, thickness in (("black", 2.0), ("white", 0.8)):  # visible on light and dark
         axes.add_collection(LineCollection(borders, colors=colour, linewidths=thickness))
 
 
-def _borders(places: Tensor, height: float, width: float) -> Iterator[list[tuple[float, float]]]:
-    """A line between any two patches side by side that are in different places."""
-    for y, x in (places[:, 1:] != places[:, :-1]).nonzero().tolist():
+def _borders(slots: Tensor, height: float, width: float) -> Iterator[list[tuple[float, float]]]:
+    """Yield a line between any two neighbouring patches in different slots."""
+    for y, x in (slots[:, 1:] != slots[:, :-1]).nonzero().tolist():
         yield [((x + 1) * width, y * height), ((x + 1) * width, (y + 1) * height)]
-    for y, x in (places[1:] != places[:-1]).nonzero().tolist():
+    for y, x in (slots[1:] != slots[:-1]).nonzero().tolist():
         yield [(x * width, (y + 1) * height), ((x + 1) * width, (y + 1) * height)]
