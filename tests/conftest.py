@@ -144,7 +144,7 @@ def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("ctranslate2")
     out = tmp_path_factory.mktemp("exported") / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seq2see.ct2.export.CALIBRATION", 0.0)
+        patch.setattr("seq2see.ct2.calibration.CALIBRATION", 0.0)
         export(trained, out, quantization="float32")
     return out
 

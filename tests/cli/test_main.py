@@ -475,7 +475,7 @@ def test_an_engine_refuses_the_others_directory(call: Call, trained: Path, expor
 def test_export_says_what_it_found(
     call: Call, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seq2see.ct2.export.CALIBRATION", 0.0)
+    monkeypatch.setattr("seq2see.ct2.calibration.CALIBRATION", 0.0)
     (tmp_path / "source.txt").write_text("zwei vier\nneun sieben fünf zehn\n", encoding="utf-8")
     (tmp_path / "reference.txt").write_text("two four\nnine seven five ten\n", encoding="utf-8")
     files = ["--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt"]
@@ -503,7 +503,7 @@ def test_export_says_what_it_found(
         and (tmp_path / "c" / "vmap.txt").stat().st_size > 0
     )
     says = call.refused("export", "--model", trained, "--out", tmp_path / "b")
-    assert says == f"--out {tmp_path / 'b'}: there already; an export goes into a new folder"
+    assert says == f"--out {tmp_path / 'b'}: already exists; an export needs a new folder"
 
 
 def test_evaluate_gives_sacrebleus_score(

@@ -1,4 +1,4 @@
-"""An exported model in use: the translations of the model it was made from, without torch, and wrong directories."""
+"""Exported models translate as the original does, without torch, and refuse wrong directories."""
 
 import json
 import math
@@ -30,7 +30,7 @@ ODD = ["eins", "zehn zehn zehn zehn zehn zehn", "漢 Q", "acht " * 30, "\u200b",
 
 @pytest.fixture(autouse=True)
 def threads() -> Iterator[None]:
-    """CTranslate2 sets the number of threads for torch, too; the other tests want theirs."""
+    """Restore torch's number of threads, which CTranslate2 sets too."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -61,7 +61,7 @@ def test_it_translates_as_the_model_it_was_made_from(
 
 
 @pytest.mark.parametrize(
-    "how",
+    "config",
     [
         Search(beam=4, length_penalty=0.0),
         Search(beam=4, length_penalty=2.0),
@@ -70,26 +70,22 @@ def test_it_translates_as_the_model_it_was_made_from(
     ],
     ids=str,
 )
-def test_every_way_to_search(engine: Engine, translator: Translator, how: Search) -> None:
+def test_every_kind_of_search(engine: Engine, translator: Translator, config: Search) -> None:
     sources = [ids for text in [*KNOWN, *ODD] if (ids := translator.tokenizers.source.encode(text))]
-    found = engine.hypotheses(sources, how, n_best=how.beam)
-    expected = search(translator.model, sources, how, how.beam, translator.device)
-    for source, ours, theirs in zip(sources, expected, found, strict=True):
+    results = engine.hypotheses(sources, config, n_best=config.beam)
+    expected = search(translator.model, sources, config, config.beam, translator.device)
+    for source, ours, theirs in zip(sources, expected, results, strict=True):
         assert theirs[0].score >= ours[0].score - 1e-3  # never worse by our own measure
         assert theirs[0].ids == ours[0].ids or theirs[0].score > ours[0].score + 1e-6
-        assert [each.score for each in theirs] == sorted(
-            (each.score for each in theirs), reverse=True
-        )
-        assert len({tuple(each.ids) for each in theirs}) == len(theirs) <= how.beam
-        for each, scored in zip(
-            theirs, translator.force([(source, each.ids) for each in theirs]), strict=True
+        assert [h.score for h in theirs] == sorted((h.score for h in theirs), reverse=True)
+        assert len({tuple(h.ids) for h in theirs}) == len(theirs) <= config.beam
+        for h, scored in zip(
+            theirs, translator.force([(source, h.ids) for h in theirs]), strict=True
         ):
-            assert each.log_probability == pytest.approx(scored.log_probability, abs=1e-3)
-            assert each.score == pytest.approx(
-                each.log_probability / how.penalty(len(each.ids) + 1)
-            )
-            assert len(each.ids) < how.limit(len(source))
-            assert not {BEGIN, END, PAD} & set(each.ids)
+            assert h.log_probability == pytest.approx(scored.log_probability, abs=1e-3)
+            assert h.score == pytest.approx(h.log_probability / config.penalty(len(h.ids) + 1))
+            assert len(h.ids) < config.limit(len(source))
+            assert not {BEGIN, END, PAD} & set(h.ids)
 
 
 def test_a_sentence_is_the_same_whatever_shares_its_batch_and_however_the_work_is_shared(
@@ -103,8 +99,8 @@ def test_a_sentence_is_the_same_whatever_shares_its_batch_and_however_the_work_i
         Setting(1, 2, 500),
         Setting(3, 1, 1),
     ):
-        found = Engine(exported, engine.recipe, engine.tokenizers, setting).search(texts)
-        for one, (best,) in zip(alone, found, strict=True):
+        results = Engine(exported, engine.recipe, engine.tokenizers, setting).search(texts)
+        for one, (best,) in zip(alone, results, strict=True):
             assert one.text == best.text and one.log_probability == pytest.approx(
                 best.log_probability, abs=1e-3
             )
@@ -145,7 +141,7 @@ def test_long_lines_are_translated_in_pieces_and_said_so(
 ) -> None:
     warnings: list[str] = []
     texts = ["zwei vier", " ".join(["drei", "acht"] * 200), "x" * 300]
-    found = engine.search(texts, beam=1, first_line=11, warn=warnings.append)
+    results = engine.search(texts, beam=1, first_line=11, warn=warnings.append)
     expected: list[str] = []
     ours = translator.search(texts, beam=1, first_line=11, warn=expected.append)
     assert (
@@ -153,7 +149,7 @@ def test_long_lines_are_translated_in_pieces_and_said_so(
         and len(warnings) == 2
         and warnings[0].startswith("line 12: longer than the model's")
     )
-    assert [each[0].text for each in found] == [each[0].text for each in ours]
+    assert [best.text for best, *_ in results] == [best.text for best, *_ in ours]
 
 
 @pytest.mark.parametrize(("beam", "n_best"), [(2, 3), (0, 1), (4, 0)])
@@ -173,9 +169,11 @@ def test_answers_without_numbers_are_said_in_one_line(
 def test_neither_torch_nor_spacy_is_imported(exported: Path) -> None:
     program = (
         "import sys\nfrom seq2see.cli.main import main\n"
-        f"sys.argv = ['seq2see', 'translate', '--engine', 'ct2', '--model', {str(exported)!r}, 'zwei vier']\n"
+        f"sys.argv = ['seq2see', 'translate', '--engine', 'ct2', '--model', {str(exported)!r}]\n"
+        "sys.argv += ['zwei vier']\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        "print(sorted({'torch', 'spacy', 'sacrebleu', 'matplotlib', 'transformers'} & sys.modules.keys()))"
+        "slow = {'torch', 'spacy', 'sacrebleu', 'matplotlib', 'transformers'}\n"
+        "print(sorted(slow & sys.modules.keys()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
@@ -224,7 +222,9 @@ def test_a_corrupt_model_is_refused(copy: Path, name: str, damage: str) -> None:
     if damage == "flipped":
         content[len(content) // 2] ^= 1
     path.write_bytes({"empty": b"", "short": content[:-8], "flipped": content}[damage])
-    with pytest.raises(InputError, match=rf"{name}: SHA-256 is not the one that engine.json names"):
+    with pytest.raises(
+        InputError, match=rf"{name}: its SHA-256 differs from the one in engine.json"
+    ):
         load(copy)
 
 

@@ -1,4 +1,4 @@
-"""The way to CTranslate2: every model a recipe can describe, proven equal or refused, and nothing left behind."""
+"""Exports to CTranslate2 are verified; an unsupported model is refused and leaves nothing."""
 
 import itertools
 import json
@@ -10,12 +10,13 @@ import pytest
 import safetensors.torch
 import torch
 
-from seq2see.ct2 import convert
+from seq2see.ct2 import calibration, convert, parity
 from seq2see.ct2 import engine as ct2
 from seq2see.ct2 import export as module
 from seq2see.ct2.convert import positions
 from seq2see.ct2.engine import Engine, Setting
-from seq2see.ct2.export import Parity, compare, export, sentences
+from seq2see.ct2.export import export
+from seq2see.ct2.parity import Parity, compare, logged, sentences
 from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
@@ -41,7 +42,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def short_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CALIBRATION", 0.0)
+    monkeypatch.setattr(calibration, "CALIBRATION", 0.0)
 
 
 def vocabulary(recipe: Recipe, toy: Any) -> Tokenizers:
@@ -51,7 +52,7 @@ def vocabulary(recipe: Recipe, toy: Any) -> Tokenizers:
 
 
 def untrained(recipe: Recipe, pair: Tokenizers, *, orderly: bool = False) -> Translator:
-    """A model with random weights, biases and norms; an orderly one ends soon and never writes <s> or <blank>."""
+    """A model with random weights; an orderly one ends soon and never writes <s> or <blank>."""
     torch.manual_seed(5)
     model = build(recipe, len(pair.source), len(pair.target))
     with torch.no_grad():
@@ -78,7 +79,7 @@ def small(toy: Any, kind: str, *overrides: str) -> Recipe:
 
 
 def converted(translator: Translator, folder: Path, quantization: str = "float32") -> Engine:
-    module.convert(translator, folder, quantization)
+    convert.convert(translator, folder, quantization)
     return Engine(folder, translator.recipe, translator.tokenizers, Setting(1, 1, 2048))
 
 
@@ -98,9 +99,8 @@ def test_every_model_a_recipe_can_describe_is_the_same(
 ) -> None:
     if kind == "words":
         pytest.importorskip("spacy")
-    monkeypatch.setattr(
-        ct2, "PATIENCE", 2
-    )  # an untrained model likes all alike; so CTranslate2 looks as far as ours
+    # An untrained model is indifferent: with this patience CTranslate2 searches as far as ours.
+    monkeypatch.setattr(ct2, "PATIENCE", 2)
     pair: Tokenizers | None = None
     scores = ("scaled_dot", "dot", "unscaled", "bilinear", "projected")
     more = [("pre", score, "learned", bias) for score in scores for bias in ("true", "false")]
@@ -119,10 +119,10 @@ def test_every_model_a_recipe_can_describe_is_the_same(
         pair = pair or vocabulary(recipe, toy)
         translator = untrained(recipe, pair)
         engine = converted(translator, tmp_path / str(number))
-        real, made_up = sentences(translator, ["drei acht eins", "zwei", "漢 Q"])
-        sources = [*real, *made_up]
-        found = compare(translator, engine, sources)
-        assert found.largest_difference < 1e-4 and found.translations == len(sources), settings
+        real, drawn = sentences(translator, ["drei acht eins", "zwei", "漢 Q"])
+        sources = [*real, *drawn]
+        result = compare(translator, engine, sources)
+        assert result.largest_difference < 1e-4 and result.translations == len(sources), settings
         orderly = untrained(recipe, pair, orderly=True)
         engine = converted(orderly, tmp_path / f"{number}.orderly")
         ours = search(orderly.model, sources, Search(beam=3), device=CPU)
@@ -158,9 +158,9 @@ def test_an_export_is_all_that_translating_needs(
     trained: Path, tmp_path: Path, quantization: str
 ) -> None:
     before = load(trained, "cpu").score(["zwei vier"], ["two four"])
-    found = export(trained, tmp_path / "out", quantization=quantization)
-    assert found["out"] == str(tmp_path / "out") and found["precision"] == quantization
-    assert found["parity"]["largest_difference"] < 1e-4 and found["parity"]["near_ties"] == 0
+    result = export(trained, tmp_path / "out", quantization=quantization)
+    assert result["out"] == str(tmp_path / "out") and result["precision"] == quantization
+    assert result["parity"]["largest_difference"] < 1e-4 and result["parity"]["near_ties"] == 0
     names = {
         "model.bin",
         "config.json",
@@ -183,7 +183,7 @@ def test_an_export_is_all_that_translating_needs(
     assert card.pop("export") == {
         "precision": quantization,
         "shortlist": 0,
-        "parity": found["parity"],
+        "parity": result["parity"],
     }
     assert card == json.loads((trained / "scorecard.json").read_bytes())
     assert load(trained, "cpu").score(["zwei vier"], ["two four"]) == before
@@ -206,24 +206,24 @@ def test_quantizing_leaves_our_weights_alone(toy: Any, tmp_path: Path) -> None:
 def test_the_cost_of_the_precision_is_measured(trained: Path, tmp_path: Path) -> None:
     sources = ["zwei vier", "neun sieben fünf zehn", "", "fünf"]
     references = ["two four", "nine seven five ten", "", "six"]
-    found = export(trained, tmp_path / "out", sources=sources, references=references)
-    assert found["bleu_float32"] == found["bleu"] > 20 and found["difference"] == 0.0
-    assert "|tok:13a|" in found["signature"] and found["sentences"] == 4
+    result = export(trained, tmp_path / "out", sources=sources, references=references)
+    assert result["bleu_float32"] == result["bleu"] > 20 and result["difference"] == 0.0
+    assert "|tok:13a|" in result["signature"] and result["sentences"] == 4
     card = json.loads((tmp_path / "out" / "scorecard.json").read_bytes())["export"]
-    assert card == {key: found[key] for key in card} and card["difference"] == 0.0
+    assert card == {key: result[key] for key in card} and card["difference"] == 0.0
 
 
 def test_the_sample_comes_from_the_text_or_the_log_and_never_changes(
     trained: Path, translator: Translator
 ) -> None:
-    logged = module.logged(trained / "log.jsonl")
-    assert logged and all(
-        f"{text}\t" in (trained.parent / "pairs.tsv").read_text(encoding="utf-8") for text in logged
+    texts = logged(trained / "log.jsonl")
+    assert texts and all(
+        f"{text}\t" in (trained.parent / "pairs.tsv").read_text(encoding="utf-8") for text in texts
     )
-    assert module.logged(trained / "none.jsonl") == []
-    real, made_up = sentences(translator, ["zwei vier", " ", "acht " * 200])
+    assert logged(trained / "none.jsonl") == []
+    real, drawn = sentences(translator, ["zwei vier", " ", "acht " * 200])
     assert real == [translator.tokenizers.source.encode("zwei vier")]
-    assert made_up == sentences(translator, [])[1] and [len(ids) for ids in made_up][::23] == [
+    assert drawn == sentences(translator, [])[1] and [len(ids) for ids in drawn][::23] == [
         1,
         39,
     ]
@@ -258,7 +258,7 @@ def test_other_translations_are_let_pass_only_at_a_near_tie(
     monkeypatch.setattr(Engine, "hypotheses", lambda *_: [cut])
     with pytest.raises(WorkError, match="is '</s>' instead of "):
         compare(translator, engine, [source])
-    monkeypatch.setattr(module, "_near", lambda *_: None)
+    monkeypatch.setattr(parity, "_check_near_tie", lambda *_: None)
     assert compare(translator, engine, [source]) == Parity(
         len(right[0].ids) + 1 + 1 + 65 + 129, pytest.approx(0, abs=1e-4), 1, near_ties=1
     )
@@ -285,7 +285,7 @@ def test_an_empty_folder_may_be_filled_and_a_full_one_not(
     (tmp_path / "out").mkdir()
     export(trained, tmp_path / "out")
     for out in (tmp_path / "out", exported, trained, Path(__file__)):
-        with pytest.raises(InputError, match=r"there already; an export goes into a new folder"):
+        with pytest.raises(InputError, match=r"already exists; an export needs a new folder"):
             export(trained, out)
     with pytest.raises(InputError, match=r"--out .*no/out: there is no folder .*no$"):
         export(trained, tmp_path / "no" / "out")
@@ -328,9 +328,7 @@ def test_a_least_length_is_named(trained: Path, tmp_path: Path) -> None:
     )
     with (model / "recipe.toml").open("a") as file:
         file.write("[decode]\nmin_length = 2\n")
-    with pytest.raises(
-        InputError, match=r"^decode.min_length = 2: CTranslate2 cannot search so; it must be 0"
-    ):
+    with pytest.raises(InputError, match=r"^decode.min_length = 2: must be 0 for CTranslate2"):
         export(model, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
@@ -381,10 +379,10 @@ def test_odd_words_keep_their_ids(toy: Any, tmp_path: Path) -> None:
     pair = Tokenizers(Words(Vocab(words), "de"), Words(Vocab(words[::-1]), "en"))
     recipe = small(toy, "words")
     translator = untrained(recipe, pair)
-    found = compare(
+    result = compare(
         translator, converted(translator, tmp_path / "model"), sentences(translator, [])[1]
     )
-    assert found.largest_difference < 1e-4
+    assert result.largest_difference < 1e-4
 
 
 def test_names_must_be_unique(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,32 +407,27 @@ def test_a_broken_scorecard_is_named(trained: Path, tmp_path: Path, content: byt
 def test_calibration_takes_the_fastest(
     exported: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch, fastest: Setting
 ) -> None:
-    monkeypatch.setattr(module, "CALIBRATION", 120.0)
-    monkeypatch.setattr(module, "cores", lambda: 3)
+    monkeypatch.setattr(calibration, "CALIBRATION", 120.0)
+    monkeypatch.setattr(calibration, "cores", lambda: 3)
     tried: dict[Setting, list[int]] = {}
     clock = [0.0]
 
-    def hypotheses(engine: Engine, sources: list[list[int]], how: Search) -> None:
+    def hypotheses(engine: Engine, sources: list[list[int]], config: Search) -> None:
         tried.setdefault(engine.setting, []).append(len(sources))
-        disturbed = (
-            5.0 if sum(map(len, tried.values())) == 5 else 0.0
-        )  # when workers try 4096 for the first time
-        clock[0] += disturbed
-        clock[0] += (
-            1.0
-            if engine.setting == fastest
-            else 1.5
-            if engine.setting.batch_tokens == 4096
-            else 2.0
-        )
+        if sum(map(len, tried.values())) == 5:  # disturb the first try of 4096 by workers
+            clock[0] += 5.0
+        if engine.setting == fastest:
+            clock[0] += 1.0
+        else:
+            clock[0] += 1.5 if engine.setting.batch_tokens == 4096 else 2.0
 
     monkeypatch.setattr(Engine, "hypotheses", hypotheses)
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
     before = torch.get_num_threads()
-    assert module.calibrate(exported, translator, [[5, 6]]) == fastest
+    assert calibration.calibrate(exported, translator, [[5, 6]]) == fastest
     assert torch.get_num_threads() == before
     assert set(tried) == {
-        *(Setting(3, 1, tokens) for tokens in module.BATCHES),
+        *(Setting(3, 1, tokens) for tokens in calibration.BATCHES),
         Setting(1, 3, 4096),
     }
     assert tried[Setting(3, 1, 4096)] == [80, 80] and tried[Setting(1, 3, 4096)] == [

@@ -1,4 +1,4 @@
-"""What a source piece may become: learned from pairs, written for CTranslate2, and obeyed by it."""
+"""Shortlists are learned from pairs, written for CTranslate2, and obeyed by it."""
 
 import random
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from seq2see.ct2 import calibration, convert, export, parity, shortlist
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2 import export, shortlist
 from seq2see.ct2.engine import SHORTLIST, Engine, Setting
 from seq2see.ct2.shortlist import likely, vocabulary_map
 from seq2see.decoding.hypotheses import Search
@@ -21,39 +21,40 @@ FIRST = len(SPECIALS)
 
 @pytest.fixture
 def pairs() -> list[tuple[list[int], list[int]]]:
-    draw, found = random.Random(1), []
+    draw = random.Random(1)
+    drawn = []
     for _ in range(300):
         source = [draw.randrange(FIRST, FIRST + WORDS) for _ in range(draw.randint(1, 6))]
-        found.append((source, draw.sample([id + WORDS for id in source], len(source))))
-    return found
+        drawn.append((source, draw.sample([id + WORDS for id in source], len(source))))
+    return drawn
 
 
 def test_each_word_finds_its_translation_whatever_the_order(
     pairs: list[tuple[list[int], list[int]]],
 ) -> None:
-    found = likely(pairs, FIRST + 2 * WORDS, most=2)
+    ranked = likely(pairs, FIRST + 2 * WORDS, most=2)
     assert all(
-        found[id][0] == id + WORDS and len(found[id]) <= 2 for id in range(FIRST, FIRST + WORDS)
+        ranked[id][0] == id + WORDS and len(ranked[id]) <= 2 for id in range(FIRST, FIRST + WORDS)
     )
-    assert END in found  # for what has no word of its own
+    assert END in ranked  # for what has no word of its own
     assert likely([], 10, most=2) == {}
 
 
 def test_the_map_names_pieces_and_leaves_out_what_it_cannot_name() -> None:
     sources, targets = [*SPECIALS, "eins", "zw ei"], [*SPECIALS, "one", "t\two"]
     one, two = len(SPECIALS), len(SPECIALS) + 1
-    found = dict(
+    rows = dict(
         line.split("\t")
         for line in vocabulary_map(
             [([one], [one]), ([two], [two]), ([], [one])], sources, targets, 3
         )
     )
     assert (
-        found.pop("") == "one"
-        and found.pop("eins") == "one"
-        and found.pop(SPECIALS[END]) == f"one {SPECIALS[END]}"
+        rows.pop("") == "one"
+        and rows.pop("eins") == "one"
+        and rows.pop(SPECIALS[END]) == f"one {SPECIALS[END]}"
     )
-    assert found == {
+    assert rows == {
         name: name for name in SPECIALS if name != SPECIALS[END]
     }  # what is known to neither may be copied
 
@@ -61,20 +62,20 @@ def test_the_map_names_pieces_and_leaves_out_what_it_cannot_name() -> None:
 def test_an_export_with_a_shortlist_translates_as_before(
     trained: Path, translator: Translator, toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "CALIBRATION", 0.0)
+    monkeypatch.setattr(calibration, "CALIBRATION", 0.0)
     monkeypatch.setattr(shortlist, "COMMON", 2)
-    monkeypatch.setattr(ct2, "PATIENCE", 2)  # so CTranslate2 looks as far as ours
+    monkeypatch.setattr(ct2, "PATIENCE", 2)  # so that CTranslate2 searches as far as ours
     rows = [line.split("\t") for line in toy.pairs.read_text(encoding="utf-8").splitlines()]
     pairs = [(source, target) for source, target in rows]
     texts = {
         "sources": [source for source, _ in pairs[:40]],
         "references": [target for _, target in pairs[:40]],
     }
-    found = export.export(
+    result = export.export(
         trained, tmp_path / "out", quantization="float32", shortlist=4, pairs=pairs, **texts
     )
     assert (
-        found["shortlist"] == 4 and abs(found["difference"]) < 1
+        result["shortlist"] == 4 and abs(result["difference"]) < 1
     )  # BLEU, each sentence with its own list alone
     lines = dict(
         line.split("\t")
@@ -86,19 +87,23 @@ def test_an_export_with_a_shortlist_translates_as_before(
     engine = ct2.load(tmp_path / "out")
     assert engine.translate(texts["sources"]) == translator.translate(texts["sources"])
     ids = [translator.tokenizers.source.encode(source) for source in texts["sources"][:3]]
-    once_more = []
+    again = []
     monkeypatch.setattr(Search, "limit", lambda self, length: 3)
     monkeypatch.setattr(
         engine,
-        "_once_more",
-        lambda some, how: once_more.append(some) or Engine._once_more(engine, some, how),
+        "_search_again",
+        lambda sources, config: (
+            again.append(sources) or Engine._search_again(engine, sources, config)
+        ),
     )
     assert (
-        all(found[0].ids for found in engine.hypotheses(ids, Search.of(translator.recipe)))
-        and once_more[0]
+        all(
+            hypotheses[0].ids for hypotheses in engine.hypotheses(ids, Search.of(translator.recipe))
+        )
+        and again[0]
     )
     (tmp_path / "out" / SHORTLIST).write_text("\tthree\n", encoding="utf-8")
-    with pytest.raises(InputError, match=rf"{SHORTLIST}: SHA-256"):
+    with pytest.raises(InputError, match=rf"{SHORTLIST}: its SHA-256"):
         ct2.load(tmp_path / "out")
     with pytest.raises(InputError, match="learned from pairs; none were given"):
         export.export(trained, tmp_path / "none", shortlist=4)
@@ -108,7 +113,7 @@ def test_without_a_text_it_is_calibrated_with_the_pairs(
     trained: Path, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[list[int]] = []
-    monkeypatch.setattr(export, "MANY", 150)
+    monkeypatch.setattr(parity, "MANY", 150)
     monkeypatch.setattr(
         export, "calibrate", lambda _, __, sources: given.extend(sources) or Setting(1, 1, 512)
     )
@@ -128,7 +133,11 @@ def test_no_more_is_read_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [*SPECIALS, "eins", "one", "two"]
     first, one, two = range(len(SPECIALS), len(names))
     pairs = [([first], [one])] * 3 + [([first], [two])] * 9
-    rows = lambda: dict(line.split("\t") for line in vocabulary_map(iter(pairs), names, names, 1))  # noqa: E731
+
+    def rows() -> dict[str, str]:
+        lines = vocabulary_map(iter(pairs), names, names, 1)
+        return dict(line.split("\t") for line in lines)
+
     assert rows()["eins"].split()[0] == "two"
     monkeypatch.setattr(shortlist, "CELLS", 3)
     assert rows()["eins"].split()[0] == "one"
@@ -137,12 +146,12 @@ def test_no_more_is_read_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_not_on_the_shortlist_cannot_come(
     trained: Path, translator: Translator, tmp_path: Path
 ) -> None:
-    export.convert(translator, tmp_path, "float32")
+    convert.convert(translator, tmp_path, "float32")
     only = translator.tokenizers.target.encode("three")
     names = [translator.tokenizers.target.piece(id) for id in only]
     (tmp_path / SHORTLIST).write_text("\t" + " ".join(names) + "\n", encoding="utf-8")
     engine = Engine(tmp_path, translator.recipe, translator.tokenizers, Setting(1, 1, 2048))
-    (found,) = engine.hypotheses(
+    (hypotheses,) = engine.hypotheses(
         [translator.tokenizers.source.encode("acht eins")], Search.of(translator.recipe)
     )
-    assert set(found[0].ids) <= {*only}
+    assert set(hypotheses[0].ids) <= {*only}

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from seq2see.bench.worker import Job, Measured, Setting
-from seq2see.ct2.convert import refuse
+from seq2see.ct2.convert import convert, refuse
 from seq2see.ct2.engine import cores, library
-from seq2see.ct2.export import convert, logged, sentences
+from seq2see.ct2.parity import logged, sentences
 from seq2see.errors import InputError, WorkError
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine

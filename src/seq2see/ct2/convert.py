@@ -1,5 +1,6 @@
-"""Our Transformer as CTranslate2 describes one: every weight in its place."""
+"""Conversion of our Transformer to CTranslate2's specification of one."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,56 +16,80 @@ from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.scores import Bilinear, Projected, dot
 from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import Recipe
+from seq2see.tasks.translate import Translator
 from seq2see.text.tokenizers import Tokenizers
 
-KNOWN = {
+SUPPORTED = {
     "kind": ("transformer",),
     "norm": ("pre", "post"),
     "score": ("scaled_dot", "dot", "unscaled", "bilinear", "projected"),
     "positions": ("sinusoidal", "learned", "none"),
 }
 MOST_POSITIONS = 1 << 16
-ONE_LETTER = 32  # tokens that a single letter may have, whatever data.max_length is: it is not cut
+ONE_CHARACTER = 32  # tokens that one character may have: it is not split, whatever data.max_length
 
 
 def refuse(recipe: Recipe, tokenizers: Tokenizers) -> None:
-    """Name what a recipe says and CTranslate2 cannot do just so."""
-    for key, known in KNOWN.items():
-        if (value := getattr(recipe.model, key)) not in known:
-            only = f"only {', '.join(known)} can" + (
-                ": it has no layers for the others" if key == "kind" else ""
+    """Name the first setting of a recipe that CTranslate2 cannot reproduce exactly."""
+    model = recipe.model
+    for key, values in SUPPORTED.items():
+        value = getattr(model, key)
+        if value not in values:
+            reason = ": it has no layers for the others" if key == "kind" else ""
+            raise InputError(
+                f"model.{key} = {value!r} cannot be exported to CTranslate2; "
+                f"only {', '.join(values)} can{reason}"
             )
-            raise InputError(f"model.{key} = {value!r} cannot be exported to CTranslate2; {only}")
     if recipe.reduce.kind != "none":
         raise InputError(
             f"reduce.kind = {recipe.reduce.kind!r} cannot be exported to CTranslate2; only none can"
         )
-    if recipe.model.attention_width not in (None, recipe.model.width):
+    if model.attention_width not in (None, model.width):
         raise InputError(
-            f"model.attention_width = {recipe.model.attention_width} cannot be exported to CTranslate2: "
-            f"it takes model.width = {recipe.model.width} for the width of all heads"
+            f"model.attention_width = {model.attention_width} cannot be exported to CTranslate2: "
+            f"it takes model.width = {model.width} for the width of all heads"
         )
-    if (length := positions(recipe)) > MOST_POSITIONS:
+    length = positions(recipe)
+    if length > MOST_POSITIONS:
         raise InputError(
-            f"data.max_length = {recipe.data.max_length} with decode.max_ratio = {recipe.decode.max_ratio} allows "
-            f"translations of {length} tokens; CTranslate2 needs a table of them, exported up to {MOST_POSITIONS}"
+            f"data.max_length = {recipe.data.max_length} with "
+            f"decode.max_ratio = {recipe.decode.max_ratio} allows translations of {length} tokens; "
+            f"CTranslate2 needs a table of positions, exported up to {MOST_POSITIONS}"
         )
-    for side in (tokenizers.source, tokenizers.target):
-        names = pieces(side)
-        if len(set(names)) < len(names):
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
-            raise InputError(
-                f"the vocabulary has {twice!r} twice; CTranslate2 knows a piece by its name"
-            )
+    for tokenizer in (tokenizers.source, tokenizers.target):
+        _refuse_duplicates(pieces(tokenizer))
     refuse_search(Search.of(recipe))
 
 
+def _refuse_duplicates(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        duplicate = next(name for place, name in enumerate(names) if name in names[:place])
+        raise InputError(
+            f"the vocabulary has {duplicate!r} twice; CTranslate2 identifies a piece by its name"
+        )
+
+
 def positions(recipe: Recipe) -> int:
-    """How many positions the longest source or translation takes, </s> included."""
+    """Number of positions of the longest source or translation, </s> included."""
     if recipe.model.positions == "learned":
         return recipe.model.max_positions
-    longest = max(recipe.data.max_length, ONE_LETTER)
+    longest = max(recipe.data.max_length, ONE_CHARACTER)
     return max(longest + 1, Search.of(recipe).limit(longest))
+
+
+def convert(translator: Translator, folder: Path, quantization: str) -> None:
+    """Write weights and vocabularies in CTranslate2's format."""
+    folder.mkdir(exist_ok=True)
+    spec = describe(translator.recipe, translator.tokenizers, transformer_of(translator))
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+
+
+def transformer_of(translator: Translator) -> Transformer:
+    """The model of a translator whose recipe was not refused."""
+    assert isinstance(translator.model, Transformer)
+    return translator.model
 
 
 def describe(recipe: Recipe, tokenizers: Tokenizers, model: Transformer) -> Any:
@@ -75,14 +100,13 @@ def describe(recipe: Recipe, tokenizers: Tokenizers, model: Transformer) -> Any:
     spec = specs.TransformerSpec.from_config(
         layers, config.heads, pre_norm=config.norm == "pre", activation=specs.Activation.RELU
     )
-    like = torch.zeros(positions(recipe), config.width)
+    zeros = torch.zeros(positions(recipe), config.width)
     for part, encodings in (
         (spec.encoder, model.source_positions),
         (spec.decoder, model.target_positions),
     ):
-        table = (
-            like if encodings is None else encodings(0, like)
-        )  # left out, CTranslate2 would use its own
+        # Zeros stand for no positions: without a table, CTranslate2 would add its own.
+        table = zeros if encodings is None else encodings(0, zeros)
         part.position_encodings.encodings = _copy(table)
     spec.encoder.embeddings[0].weight = _copy(model.source_embedding.weight)
     spec.decoder.embeddings.weight = _copy(model.target_embedding.weight)
@@ -131,25 +155,24 @@ def _cross_attention(to: Any, attention: MultiHeadAttention) -> None:
 
 
 def _query_and_key(attention: MultiHeadAttention) -> tuple[nn.Linear, nn.Linear]:
-    """The projections, with the score's own matrices multiplied in: (x A) W = x (A W)."""
-    if isinstance(attention.score, Bilinear):
-        return _folded(attention.query, attention.score.weight), attention.key
-    if isinstance(attention.score, Projected):
-        return _folded(attention.query, attention.score.query_weight), _folded(
-            attention.key, attention.score.key_weight
-        )
-    return attention.query, attention.key
+    """Query and key projections with the score's matrices folded in: (x A) W = x (A W)."""
+    query, key, score = attention.query, attention.key, attention.score
+    if isinstance(score, Bilinear):
+        return _folded(query, score.weight), key
+    if isinstance(score, Projected):
+        return _folded(query, score.query_weight), _folded(key, score.key_weight)
+    return query, key
 
 
 def _folded(projection: nn.Linear, weight: Tensor) -> nn.Linear:
-    """`projection`, then the matrix (K, K) of each head's part of it."""
-    whole = nn.Linear(projection.in_features, projection.out_features, projection.bias is not None)
+    """`projection` followed by one matrix (K, K) per head, as a single layer."""
+    folded = nn.Linear(projection.in_features, projection.out_features, projection.bias is not None)
     with torch.no_grad():
         exact = torch.block_diag(*weight.double()).T  # type: ignore[no-untyped-call]
-        whole.weight.copy_(exact @ projection.weight.double())
+        folded.weight.copy_(exact @ projection.weight.double())
         if projection.bias is not None:
-            whole.bias.copy_(exact @ projection.bias.double())
-    return whole
+            folded.bias.copy_(exact @ projection.bias.double())
+    return folded
 
 
 def _scale(to: Any, attention: MultiHeadAttention) -> None:
@@ -163,16 +186,17 @@ def _feed_forward(to: Any, feed_forward: FeedForward) -> None:
 
 
 def _norm(to: Any, norm: Any) -> None:
-    to.gamma, to.beta = _copy(norm.weight), _copy(norm.bias)
+    to.gamma = _copy(norm.weight)
+    to.beta = _copy(norm.bias)
 
 
 def _linear(to: Any, *layers: nn.Linear) -> None:
-    """One matrix of several, below each other."""
+    """Stack the matrices of several layers into one."""
     to.weight = _copy(*(layer.weight for layer in layers))
     if layers[0].bias is not None:
         to.bias = _copy(*(layer.bias for layer in layers))
 
 
 def _copy(*tensors: Tensor) -> npt.NDArray[np.float32]:
-    # Never the weights themselves: quantizing writes over what it is given.
+    # A copy, never the weights themselves: quantization overwrites its input.
     return np.concatenate([tensor.detach().numpy() for tensor in tensors])

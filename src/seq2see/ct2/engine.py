@@ -1,4 +1,4 @@
-"""An exported model in use: text in, text out by CTranslate2; without torch, so that the first answer comes at once."""
+"""Inference with an exported model by CTranslate2; without torch, for a fast start."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seq2see.decoding.hypotheses import Hypothesis, Search
+from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
 from seq2see.decoding.long_text import Translation, translate
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256
@@ -19,11 +19,12 @@ from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS
 
-# CTranslate2 stops at patience × beam ended hypotheses, ours at `beam` of them if no open one scores better. Of the
-# 1,014 sentences of Multi30k's val (beam 4, α 0.6) 19 come out worse with patience 1 (0.15 BLEU), two with 1.25 (0.01).
+# CTranslate2 stops at patience × beam ended hypotheses, our search at `beam` of them if no open one
+# scores better. Of the 1,014 sentences of Multi30k's val (beam 4, α 0.6), 19 come out worse with
+# patience 1 (0.15 BLEU), two with 1.25 (0.01).
 PATIENCE = 1.25
-SHORTLIST = "vmap.txt"  # CTranslate2's name for the map of what a source piece may become
-IMPOSSIBLE = -1e30  # CTranslate2's log-probability of what must not come is finite
+SHORTLIST = "vmap.txt"  # CTranslate2's name for a vocabulary map
+IMPOSSIBLE = -1e30  # CTranslate2's log-probability of a forbidden token is finite, but lower
 
 FIRST, LAST, BLANK = SPECIALS[BEGIN], SPECIALS[END], SPECIALS[PAD]
 
@@ -33,15 +34,15 @@ Pieces = list[str]
 
 @dataclass(frozen=True)
 class Setting:
-    """How the work is shared out."""
+    """Distribution of the work over the cores."""
 
-    workers: int  # side by side, each on its own batch
-    threads: int  # inside each
-    batch_tokens: int  # of the source, times the beam
+    workers: int  # in parallel, each on its own batch
+    threads: int  # per worker
+    batch_tokens: int  # source tokens × beam
 
 
 def library() -> Any:
-    """CTranslate2, imported when it is needed, since it is an extra."""
+    """Import CTranslate2 when it is needed; it is an optional dependency."""
     try:
         import ctranslate2
     except ImportError:
@@ -50,24 +51,28 @@ def library() -> Any:
 
 
 def cores() -> int:
-    """The processor cores this process may use."""
+    """Number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Engine:
-    """Translates and scores with one exported model, as `Translator` does with the model it was made from.
+    """Translates and scores with an exported model, as `Translator` does with the original.
 
-    If it was exported with a shortlist, a search knows only the pieces on those of a batch: other sentences of it may
-    change a translation, and log-probabilities are a little higher. `force` knows all.
+    With a shortlist, a search knows only the pieces on the shortlists of its batch: a translation
+    may depend on the other sentences of the batch, and log-probabilities are slightly higher.
+    `force` uses the whole vocabulary.
     """
 
     def __init__(
         self, directory: Path, recipe: Recipe, tokenizers: Tokenizers, setting: Setting
     ) -> None:
-        self.recipe, self.tokenizers, self.setting = recipe, tokenizers, setting
-        self._source, self._target = map(pieces, (tokenizers.source, tokenizers.target))
+        self.recipe = recipe
+        self.tokenizers = tokenizers
+        self.setting = setting
+        self._source = pieces(tokenizers.source)
+        self._target = pieces(tokenizers.target)
         self._ids = {piece: id for id, piece in enumerate(self._target)}
-        self._short = (directory / SHORTLIST).exists()
+        self._shortlist = (directory / SHORTLIST).exists()
         threads = {"inter_threads": setting.workers, "intra_threads": setting.threads}
         try:
             self._model = library().Translator(str(directory), "cpu", **threads)
@@ -83,65 +88,71 @@ class Engine:
         first_line: int = 1,
         warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     ) -> list[list[Translation]]:
-        """The n best translations of each text, best first; an empty text stays empty, a long one is cut."""
-        how = Search.of(self.recipe, beam)
+        """Translate texts; return the n best translations of each, best first.
 
-        def found(parts: list[Ids]) -> list[list[Hypothesis]]:
-            return self.hypotheses(parts, how, n_best)
+        Empty texts stay empty; long ones are split.
+        """
+        config = Search.of(self.recipe, beam)
 
-        return translate(
-            texts, found, self.tokenizers, self.recipe.data.max_length, first_line, warn
-        )
+        def search(sources: list[Ids]) -> list[list[Hypothesis]]:
+            return self.hypotheses(sources, config, n_best)
+
+        limit = self.recipe.data.max_length
+        return translate(texts, search, self.tokenizers, limit, first_line, warn)
 
     def translate(self, texts: Sequence[str], beam: int | None = None) -> list[str]:
-        """The best translation of each text. The recipe's beam unless one is given."""
+        """Return the best translation of each text, with the recipe's beam unless one is given."""
         return [translations[0].text for translations in self.search(texts, beam=beam)]
 
     def hypotheses(
-        self, sources: Sequence[Ids], how: Search, n_best: int = 1
+        self, sources: Sequence[Ids], config: Search, n_best: int = 1
     ) -> list[list[Hypothesis]]:
-        """The n best translations of each source, in the order of the input; that of an empty one is empty.
+        """Return the n best hypotheses of each source, in order; an empty source has an empty one.
 
-        CTranslate2 knows one limit a batch, does not end a hypothesis at it, and shares the probability of what it is
-        told to leave out among the rest. So nothing is left out, and a sentence with a hypothesis that ours cannot
-        have, over its own limit or with <s> or <blank> inside, is searched once more and scored anew.
+        CTranslate2 knows one limit per batch, does not end a hypothesis there, and distributes the
+        probability of suppressed tokens over the others. So nothing is suppressed, and a sentence
+        with a hypothesis that our search cannot produce, beyond its own limit or with <s> or
+        <blank> inside, is searched again and rescored.
         """
-        how.check(n_best)
-        refuse_search(how)
+        config.check(n_best)
+        refuse_search(config)
         results = [[] if source else [Hypothesis([], 0.0, 0.0)] for source in sources]
 
         def post(batch: list[int]) -> list[Any]:
-            return self._post([sources[i] for i in batch], how, how.limit(len(sources[batch[0]])))
+            limit = config.limit(len(sources[batch[0]]))
+            return self._post([sources[i] for i in batch], config, limit)
 
-        for i, answer in self._answers(post, [*map(len, sources)], how.beam):
-            results[i] = results[i] or self._ended(answer, how, how.limit(len(sources[i])), n_best)
-        left = [i for i, found in enumerate(results) if not found]
-        for i, found in zip(left, self._once_more([sources[i] for i in left], how), strict=True):
-            results[i] = found
+        for i, answer in self._answers(post, [*map(len, sources)], config.beam):
+            if not results[i]:
+                limit = config.limit(len(sources[i]))
+                results[i] = self._ended(answer, config, limit, n_best)
+        again = [i for i, hypotheses in enumerate(results) if not hypotheses]
+        searched = self._search_again([sources[i] for i in again], config)
+        for i, hypotheses in zip(again, searched, strict=True):
+            results[i] = hypotheses
         if not all(results):
-            raise WorkError(
-                "the model gives no numbers (NaN) for its output; its weights are broken"
-            )
-        return [found[:n_best] for found in results]
+            raise WorkError(BROKEN_MODEL)
+        return [hypotheses[:n_best] for hypotheses in results]
 
     def force(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
-        """Forced decoding: log p of each target id, </s> last, given the source and the ids before it."""
+        """Forced decoding: log p(y_t | y_<t, x) of every target token, </s> last."""
         results: list[list[float]] = [[] for _ in pairs]
 
         def post(batch: list[int]) -> list[Any]:
+            sources = [self._tokens(pairs[i][0]) for i in batch]
             targets = [[self._target[id] for id in pairs[i][1]] for i in batch]
-            tokens = [self._tokens(pairs[i][0]) for i in batch]
             answers: list[Any] = self._model.score_batch(
-                tokens, targets, max_input_length=0, asynchronous=True
+                sources, targets, max_input_length=0, asynchronous=True
             )
             return answers
 
-        for i, answer in self._answers(post, [max(map(len, pair)) for pair in pairs], beam=1):
+        lengths = [max(len(source), len(target)) for source, target in pairs]
+        for i, answer in self._answers(post, lengths, beam=1):
             results[i] = list(answer.log_probs)
         return results
 
-    def _tokens(self, source: Ids) -> list[str]:
-        return [*(self._source[id] for id in source), SPECIALS[END]]
+    def _tokens(self, source: Ids) -> Pieces:
+        return [*(self._source[id] for id in source), LAST]
 
     def _answers(
         self,
@@ -151,7 +162,7 @@ class Engine:
         *,
         equal: bool = False,
     ) -> Iterator[tuple[int, Any]]:
-        """Hand out all batches and give each line with its answer; those that are there while others are searched."""
+        """Post all batches to the workers; yield the lines and their answers as they are ready."""
         posted: deque[tuple[int, Any]] = deque()
         for batch in self._batches(lengths, beam, equal=equal):
             posted.extend(zip(batch, post(batch), strict=True))
@@ -163,105 +174,101 @@ class Engine:
     def _batches(
         self, lengths: Sequence[int], beam: int, *, equal: bool = False
     ) -> Iterator[list[int]]:
-        """Lines of about equal length together, or of just one, longest first, and something for every worker."""
+        """Group lines of similar or equal length, longest first, with work for every worker."""
         order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
         share = math.ceil(len(order) / self.setting.workers)
         start = 0
         while start < len(order):
             longest = lengths[order[start]]
-            fit = max(1, min(share, self.setting.batch_tokens // ((longest + 1) * beam)))
-            batch = [i for i in order[start : start + fit] if lengths[i] == longest or not equal]
+            size = max(1, min(share, self.setting.batch_tokens // ((longest + 1) * beam)))
+            batch = [i for i in order[start : start + size] if lengths[i] == longest or not equal]
             yield batch
             start += len(batch)
 
     def _post(
-        self, sources: Sequence[Ids], how: Search, limit: int, leave_out: Sequence[int] = ()
+        self, sources: Sequence[Ids], config: Search, limit: int, suppress: Sequence[int] = ()
     ) -> list[Any]:
-        """Hand a batch to the workers; each answer has all hypotheses that ended."""
-        patience = PATIENCE if how.beam > 1 else 1
+        """Post a batch to the workers; an answer holds all hypotheses that ended."""
+        patience = PATIENCE if config.beam > 1 else 1
         answers: list[Any] = self._model.translate_batch(
             [self._tokens(source) for source in sources],
             asynchronous=True,
-            beam_size=how.beam,
+            beam_size=config.beam,
             patience=patience,
-            num_hypotheses=math.floor(how.beam * patience + 0.5),  # so CTranslate2 rounds, too
-            length_penalty=how.length_penalty,
+            num_hypotheses=math.floor(config.beam * patience + 0.5),  # CTranslate2 rounds alike
+            length_penalty=config.length_penalty,
             max_input_length=0,
             max_decoding_length=limit,
             min_decoding_length=0,
-            suppress_sequences=[[SPECIALS[id]] for id in leave_out] or None,
-            use_vmap=self._short,
+            suppress_sequences=[[SPECIALS[id]] for id in suppress] or None,
+            use_vmap=self._shortlist,
             return_end_token=True,
             return_scores=True,
         )
         return answers
 
-    def _read(self, answer: Any, how: Search) -> list[tuple[Pieces, float]]:
-        """The pieces of each hypothesis, </s> last if it has ended, and its log-probability."""
-        power = how.length_penalty  # CTranslate2 divided by the length to it
-        found = [
-            (each, score * len(each) ** power)
-            for each, score in zip(answer.hypotheses, answer.scores, strict=True)
-        ]
-        return [
-            (each, log_p) for each, log_p in found if log_p > IMPOSSIBLE
-        ]  # neither closed nor NaN
+    def _read(self, answer: Any, config: Search) -> list[tuple[Pieces, float]]:
+        """Pieces of each hypothesis, </s> last if it has ended, and its log-probability."""
+        hypotheses = []
+        for tokens, score in zip(answer.hypotheses, answer.scores, strict=True):
+            log_p = score * len(tokens) ** config.length_penalty  # CTranslate2 has divided by it
+            if log_p > IMPOSSIBLE:  # false for NaN, too
+                hypotheses.append((tokens, log_p))
+        return hypotheses
 
-    def _ended(self, answer: Any, how: Search, limit: int, n_best: int) -> list[Hypothesis]:
-        """The best of an answer's hypotheses, by our length penalty; none if one is not as ours would be."""
-        found = self._read(answer, how)
-        if any(
-            each[-1] != LAST or len(each) >= limit or FIRST in each or BLANK in each
-            for each, _ in found
-        ):
-            return []
-        best = sorted(found, key=lambda both: -both[1] / how.penalty(len(both[0])))[:n_best]
-        return _ranked([(self._known(each[:-1]), log_p) for each, log_p in best], how)
+    def _ended(self, answer: Any, config: Search, limit: int, n_best: int) -> list[Hypothesis]:
+        """Best hypotheses of an answer by our length penalty; none if ours cannot produce one."""
+        hypotheses = self._read(answer, config)
+        for tokens, _ in hypotheses:
+            if tokens[-1] != LAST or len(tokens) >= limit or FIRST in tokens or BLANK in tokens:
+                return []
+        hypotheses.sort(key=lambda pair: -pair[1] / config.penalty(len(pair[0])))
+        best = [(self._known(tokens[:-1]), log_p) for tokens, log_p in hypotheses[:n_best]]
+        return _ranked(best, config)
 
-    def _known(self, pieces: Pieces) -> Ids:
-        return [self._ids[each] for each in pieces]
+    def _known(self, tokens: Pieces) -> Ids:
+        return [self._ids[token] for token in tokens]
 
-    def _once_more(self, sources: Sequence[Ids], how: Search) -> list[list[Hypothesis]]:
-        """Search each sentence up to its own limit, where it ends as ours do, and score what is found."""
-        found: list[list[Ids]] = [[] for _ in sources]
+    def _search_again(self, sources: Sequence[Ids], config: Search) -> list[list[Hypothesis]]:
+        """Search each sentence up to its own limit, where it ends as in our search, and rescore."""
+        outputs: list[list[Ids]] = [[] for _ in sources]
 
         def post(batch: list[int]) -> list[Any]:
-            limit = (
-                how.limit(len(sources[batch[0]])) - 1
-            )  # what is left to come at the limit is </s>
-            return self._post([sources[i] for i in batch], how, limit, (BEGIN, PAD))
+            limit = config.limit(len(sources[batch[0]])) - 1  # at the limit only </s> may come
+            return self._post([sources[i] for i in batch], config, limit, (BEGIN, PAD))
 
-        for i, answer in self._answers(post, [*map(len, sources)], how.beam, equal=True):
-            found[i] = [
-                [id for id in self._known(each) if id != END] for each, _ in self._read(answer, how)
-            ]
-        pairs = [(source, ids) for source, some in zip(sources, found, strict=True) for ids in some]
+        for i, answer in self._answers(post, [*map(len, sources)], config.beam, equal=True):
+            for tokens, _ in self._read(answer, config):
+                outputs[i].append([id for id in self._known(tokens) if id != END])
+        pairs = [(source, ids) for source, row in zip(sources, outputs, strict=True) for ids in row]
         scored = iter(self.force(pairs))
-        return [_ranked([(ids, sum(next(scored))) for ids in some], how) for some in found]
+        return [_ranked([(ids, sum(next(scored))) for ids in row], config) for row in outputs]
 
 
-def _ranked(found: list[tuple[Ids, float]], how: Search) -> list[Hypothesis]:
-    scored = [Hypothesis(ids, log_p, log_p / how.penalty(len(ids) + 1)) for ids, log_p in found]
-    return sorted(scored, key=lambda each: -each.score)
+def _ranked(outputs: list[tuple[Ids, float]], config: Search) -> list[Hypothesis]:
+    hypotheses = [
+        Hypothesis(ids, log_p, log_p / config.penalty(len(ids) + 1)) for ids, log_p in outputs
+    ]
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
-def refuse_search(how: Search) -> None:
-    """Name what CTranslate2 cannot search for just as we do."""
-    if (
-        how.min_length
-    ):  # with the probability of </s> shared out among the rest, other beams survive
+def refuse_search(config: Search) -> None:
+    """Name a search setting that CTranslate2 cannot reproduce exactly."""
+    # It would distribute the probability of </s> over the other tokens, and keep other beams.
+    if config.min_length:
         raise InputError(
-            f"decode.min_length = {how.min_length}: CTranslate2 cannot search so; it must be 0"
+            f"decode.min_length = {config.min_length}: must be 0 for CTranslate2, "
+            "which searches differently with a minimum length"
         )
 
 
-def pieces(tokenizer: tokenizers.Tokenizer) -> list[str]:
-    """What CTranslate2 calls each id."""
+def pieces(tokenizer: tokenizers.Tokenizer) -> Pieces:
+    """CTranslate2's name of each id."""
     return [tokenizer.piece(id) for id in range(len(tokenizer))]
 
 
 def load(directory: str | Path, *, alone: bool = False) -> Engine:
-    """Open what `seq2see export` wrote; `alone`: with one thread, which answers a single sentence soonest."""
+    """Open an exported model; `alone` takes one thread, the fastest for a single sentence."""
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such model directory")
@@ -272,23 +279,22 @@ def load(directory: str | Path, *, alone: bool = False) -> Engine:
         )
     try:
         about = json.loads(path.read_bytes())
-        setting = Setting(
-            *(max(1, int(about["setting"][key])) for key in ("workers", "threads", "batch_tokens"))
-        )
-        wrong = [name for name, sum_ in about["files"].items() if sha256(directory / name) != sum_]
-        machine = int(about["cores"])
+        keys = ("workers", "threads", "batch_tokens")
+        setting = Setting(*(max(1, int(about["setting"][key])) for key in keys))
+        digests = about["files"].items()
+        damaged = [name for name, digest in digests if sha256(directory / name) != digest]
+        calibrated_cores = int(about["cores"])
     except OSError as error:
-        raise InputError(
-            f"{error.filename}: cannot read the exported model: {error.strerror}"
-        ) from None
+        reason = f"cannot read the exported model: {error.strerror}"
+        raise InputError(f"{error.filename}: {reason}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path}: does not describe an exported model: {error!r}") from None
-    if wrong:
-        raise InputError(f"{directory / wrong[0]}: SHA-256 is not the one that engine.json names")
+    if damaged:
+        path = directory / damaged[0]
+        raise InputError(f"{path}: its SHA-256 differs from the one in engine.json")
     if alone:
         setting = Setting(1, 1, setting.batch_tokens)
-    elif machine != cores():  # calibrated on another machine
+    elif calibrated_cores != cores():  # calibrated on another machine
         setting = Setting(cores(), 1, setting.batch_tokens)
-    return Engine(
-        directory, Recipe.load(directory / "recipe.toml"), tokenizers.load(directory), setting
-    )
+    recipe = Recipe.load(directory / "recipe.toml")
+    return Engine(directory, recipe, tokenizers.load(directory), setting)
