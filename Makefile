@@ -28,4 +28,4 @@ test: lint ## lint, then all tests
 	$(BIN)/pytest
 
 tables: $(READY) ## write the tables of READMEs and docs from the raw figures
-	$(BIN)/python benchmarks/tables.py
+	PYTHONPATH=benchmarks $(BIN)/python -m tables

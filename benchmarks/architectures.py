@@ -1,11 +1,11 @@
-"""Recurrent, convolutional and attentional models on Multi30k: the same data, the same minutes, the same axes.
+"""Recurrent, convolutional and attentional models on Multi30k: equal data, equal minutes or epochs.
 
     python benchmarks/architectures.py --runs runs/architectures --minutes 25 --epochs 2 --seeds 2 3
 
-Trains every recipe below twice, once for the same wall-clock and once for the same epochs; and the two in front with
-further seeds for the same wall-clock, since one seed does not tell them apart. A run that is there already is taken as
-it is, a broken one goes on, and `--only` trains some of them and stops, for a core each. Then all translate
-test_2016_flickr, and `results/architectures.json` and the figures of docs/before.md are made of what they wrote.
+Trains every recipe below twice, for equal wall-clock time and for equal epochs, and the two best
+with further seeds, since one seed does not separate them. Finished runs are reused, interrupted ones
+are resumed; `--only` trains some of them and stops, to run one per core. Then all translate
+test_2016_flickr, and `results/architectures.json` and the figures of docs/before.md are written.
 """
 
 import argparse
@@ -19,17 +19,16 @@ from matplotlib.figure import Figure
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring.card import machine
+from seq2see.scoring import bleu as evaluate
 from seq2see.scoring.compare import compare
 from seq2see.see import figures
-from seq2see.tasks.table import load
-from seq2see.tasks.translator import Translator
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
 from seq2see.text.corpora import Parallel
 
-HERE = Path(__file__).parent
-IMAGES = HERE.parent / "docs" / "images"
-RECIPES = {  # the baseline first, then in the order of their years
+RESULTS = Path(__file__).parent / "results"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+RECIPES = {  # the baseline first, then by year of publication
     "Transformer": "multi30k-transformer",
     "RNN": "multi30k-rnn",
     "LSTM": "multi30k-lstm",
@@ -37,58 +36,62 @@ RECIPES = {  # the baseline first, then in the order of their years
     "LSTM with attention": "multi30k-lstm-attention",
     "convolutional": "multi30k-conv",
 }
-FRONT = ("Transformer", "convolutional")  # the two that further seeds are for
+BEST = ("Transformer", "convolutional")  # trained with further seeds
 COLOURS = ("#d55e00", "#999999", "#56b4e9", "#0072b2", "#009e73", "#cc79a7")
 TEST = "test_2016_flickr"
-FEWEST = 20  # sentences of a length, for a BLEU of their own
+FEWEST = 20  # sentences in a bucket of lengths; BLEU of fewer means little
 SENTENCE = "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."  # the first of the test set
 REFERENCE = "A man in an orange hat starring at something."
 
 
 def train(runs: Path, budget: str, value: float, name: str, seed: int | None = None) -> Path:
-    """The run of a recipe within a budget, `minutes` or `epochs`, with its own seed or another."""
+    """Train a recipe within a budget, `minutes` or `epochs`, with its own seed or another."""
     table = Recipe.load(RECIPES[name]).model_dump(exclude_unset=True)
     table["train"].pop("minutes")
-    table["train"] |= {budget: value} | ({} if seed is None else {"seed": seed})
-    folder = (
-        runs / f"{budget}-{value:g}" / (RECIPES[name] + ("" if seed is None else f"-seed-{seed}"))
-    )
+    table["train"][budget] = value
+    folder = runs / f"{budget}-{value:g}" / RECIPES[name]
+    if seed is not None:
+        table["train"]["seed"] = seed
+        folder = folder.with_name(f"{folder.name}-seed-{seed}")
     if not (folder / "scorecard.json").exists():
         seq2see.train(Recipe.model_validate(table), out=folder, resume=True)
     return folder
 
 
+def events(run: Path) -> list[dict[str, Any]]:
+    lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def card_of(run: Path) -> dict[str, Any]:
+    card: dict[str, Any] = json.loads((run / "scorecard.json").read_text(encoding="utf-8"))
+    return card
+
+
 def curve(run: Path) -> list[dict[str, float]]:
-    """What each validation saw: when, after how much text, and the score."""
-    events = [
-        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    found, tokens = [], 0.0
-    for event in events:
+    """Return time, target tokens and scores of each validation."""
+    points = []
+    tokens = 0.0
+    for event in events(run):
         if event["event"] == "update":
             tokens = event["tokens"]
         elif event["event"] == "validation":
-            found.append(
-                {"tokens": tokens}
-                | {key: event[key] for key in ("seconds", "update", "loss", "bleu")}
-            )
-    return found
+            scores = {key: event[key] for key in ("seconds", "update", "loss", "bleu")}
+            points.append({"tokens": tokens} | scores)
+    return points
 
 
 def speed(run: Path) -> float:
-    """Target tokens per second of training alone, in the middle of what the log says."""
-    events = [
-        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    """Return the median target tokens per second of training, without validation."""
     return statistics.median(
         event["tokens_per_second"]
-        for event in events
+        for event in events(run)
         if event["event"] == "update" and event["tokens_per_second"]
     )
 
 
 def row(name: str, run: Path) -> dict[str, Any]:
-    card = json.loads((run / "scorecard.json").read_text(encoding="utf-8"))
+    card = card_of(run)
     return {
         "name": name,
         "recipe": RECIPES[name],
@@ -105,52 +108,52 @@ def row(name: str, run: Path) -> dict[str, Any]:
 
 
 def compared(runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
-    """Every model's translations against the Transformer's: paired tests, and BLEU by the length of the source."""
-    sources, references = [source for source, _ in test.pairs], [target for _, target in test.pairs]
-    found = compare(
-        {name: load(run).translate(sources) for name, run in runs.items()}, references, sources
-    )
+    """Compare every model with the Transformer: paired tests, and BLEU by source length."""
+    sources = [source for source, _ in test.pairs]
+    references = [target for _, target in test.pairs]
+    outputs = {name: load(run).translate(sources) for name, run in runs.items()}
+    comparison = compare(outputs, references, sources)
+    buckets = [bucket for bucket in comparison.by_length if bucket.sentences >= FEWEST]
     return {
-        "verdicts": {system.name: system.verdict for system in found.systems},
-        "p": {system.name: system.bleu.p_bootstrap for system in found.systems},
-        "by_length": [asdict(bucket) for bucket in found.by_length if bucket.sentences >= FEWEST],
+        "verdicts": {system.name: system.verdict for system in comparison.systems},
+        "p": {system.name: system.bleu.p_bootstrap for system in comparison.systems},
+        "by_length": [asdict(bucket) for bucket in buckets],
     }
 
 
 def again(seed: int, runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
-    """The two in front with another seed: how they score, and whether the difference is more than chance."""
-    cards = {
-        name: json.loads((run / "scorecard.json").read_text(encoding="utf-8"))
-        for name, run in runs.items()
-    }
-    found = compared(runs, test)
+    """Compare the two best with another seed."""
+    cards = {name: card_of(run) for name, run in runs.items()}
+    comparison = compared(runs, test)
     return {
         "seed": seed,
         "bleu": {
-            name: {test: of["bleu"] for test, of in card["tests"].items()}
+            name: {test: scores["bleu"] for test, scores in card["tests"].items()}
             for name, card in cards.items()
         },
         "training": {name: card["training"] for name, card in cards.items()},
-        "verdicts": found["verdicts"],
-        "p": found["p"],
+        "verdicts": comparison["verdicts"],
+        "p": comparison["p"],
     }
 
 
 def drawing(result: dict[str, Any]) -> Figure:
-    """Curves over minutes, curves over epochs, and BLEU by the length of the source."""
+    """Plot curves over minutes, curves over epochs, and BLEU by source length."""
     figure = Figure(figsize=(13, 4), layout="constrained")
     minutes, epochs, lengths = figure.subplots(1, 3)
-    in_epoch = (
-        result["rows"]["epochs"][0]["training"]["target_tokens"] / result["budgets"]["epochs"]
-    )
+    by_epochs = result["rows"]["epochs"]
+    tokens_per_epoch = by_epochs[0]["training"]["target_tokens"] / result["budgets"]["epochs"]
     for row, colour in zip(result["rows"]["minutes"], COLOURS, strict=True):
-        points = [(point["seconds"] / 60, point["bleu"]) for point in row["curve"]]
-        minutes.plot(*zip(*points, strict=True), color=colour, label=row["name"])
-        points = [(bucket["bucket"], bucket["bleu"][row["name"]]) for bucket in result["by_length"]]
-        lengths.plot(*zip(*points, strict=True), "o-", markersize=3, color=colour)
-    for row, colour in zip(result["rows"]["epochs"], COLOURS, strict=True):
-        points = [(point["tokens"] / in_epoch, point["loss"]) for point in row["curve"]]
-        epochs.plot(*zip(*points, strict=True), color=colour)
+        x = [point["seconds"] / 60 for point in row["curve"]]
+        y = [point["bleu"] for point in row["curve"]]
+        minutes.plot(x, y, color=colour, label=row["name"])
+        x = [bucket["bucket"] for bucket in result["by_length"]]
+        y = [bucket["bleu"][row["name"]] for bucket in result["by_length"]]
+        lengths.plot(x, y, "o-", markersize=3, color=colour)
+    for row, colour in zip(by_epochs, COLOURS, strict=True):
+        x = [point["tokens"] / tokens_per_epoch for point in row["curve"]]
+        y = [point["loss"] for point in row["curve"]]
+        epochs.plot(x, y, color=colour)
     figures.label(minutes, "The same minutes", "minutes", "BLEU on 500 sentences of val, greedy")
     figures.label(epochs, "The same epochs", "epochs", "loss on val")
     figures.label(lengths, "By length", "words of the source", f"BLEU on {TEST}, beam 4")
@@ -158,71 +161,77 @@ def drawing(result: dict[str, Any]) -> Figure:
 
 
 def attention(translators: dict[str, Translator]) -> Figure:
-    """Who looks where while the same translation is read: a row of layers for each model, the heads' mean in each."""
-    explained = {name: each.explain(SENTENCE, REFERENCE) for name, each in translators.items()}
-    deepest = max(each.recipe.model.decoder_layers for each in translators.values())
-    figure = Figure(figsize=(1.0 + 3.2 * deepest, 3.3 * len(explained)), layout="constrained")
-    for block, (name, found) in zip(
-        figure.subfigures(len(explained), 1), explained.items(), strict=True
-    ):
+    """Draw cross-attention under forced decoding: a row per model, the mean head of each layer."""
+    explanations = {
+        name: translator.explain(SENTENCE, REFERENCE) for name, translator in translators.items()
+    }
+    deepest = max(translator.recipe.model.decoder_layers for translator in translators.values())
+    figure = Figure(figsize=(1.0 + 3.2 * deepest, 3.3 * len(explanations)), layout="constrained")
+    blocks = figure.subfigures(len(explanations), 1)
+    for block, (name, explanation) in zip(blocks, explanations.items(), strict=True):
         block.suptitle(name, fontsize=9, fontweight="bold")
-        axes = block.subplots(1, deepest)
-        for layer, place in enumerate(axes):
-            weights = found.weights.get(f"decoder.{layer}.cross")
+        for layer, axes in enumerate(block.subplots(1, deepest)):
+            weights = explanation.weights.get(f"decoder.{layer}.cross")
             if weights is None:
-                place.axis("off")
+                axes.axis("off")
                 continue
-            figures.panel(place, weights.mean(0), found.target_out, found.source_tokens)
-            place.set_xlabel(f"layer {layer + 1}, {len(weights)} head(s)", fontsize=7)
+            mean = weights.mean(0)
+            figures.panel(axes, mean, explanation.target_out, explanation.source_tokens)
+            axes.set_xlabel(f"layer {layer + 1}, {len(weights)} head(s)", fontsize=7)
     return figure
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=Path, required=True, help="where the runs go, or are")
-    parser.add_argument("--minutes", type=float, required=True, help="wall-clock of each run")
+    parser.add_argument("--runs", type=Path, required=True, help="directory of the runs")
+    parser.add_argument("--minutes", type=float, required=True, help="wall-clock time of a run")
     parser.add_argument(
-        "--epochs", type=int, required=True, help="epochs of each run of the second kind"
+        "--epochs", type=int, required=True, help="epochs of a run with equal epochs"
     )
     parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[], help=f"further seeds of {' and '.join(FRONT)}"
+        "--seeds", type=int, nargs="+", default=[], help=f"further seeds of {' and '.join(BEST)}"
     )
     parser.add_argument("--only", nargs="+", choices=RECIPES, help="train these and stop")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "architectures.json")
-    given = parser.parse_args()
-    budgets = {"minutes": given.minutes, "epochs": given.epochs}
+    parser.add_argument("--out", type=Path, default=RESULTS / "architectures.json")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    names = options.only or list(RECIPES)
+    budgets = {"minutes": options.minutes, "epochs": options.epochs}
     runs = {
-        budget: {name: train(given.runs, budget, value, name) for name in given.only or RECIPES}
+        budget: {name: train(options.runs, budget, value, name) for name in names}
         for budget, value in budgets.items()
     }
-    seeds = {
+    further = {
         seed: {
-            name: train(given.runs, "minutes", given.minutes, name, seed)
-            for name in FRONT
-            if name in (given.only or FRONT)
+            name: train(options.runs, "minutes", options.minutes, name, seed)
+            for name in BEST
+            if name in names
         }
-        for seed in given.seeds
+        for seed in options.seeds
     }
-    if given.only:
+    if options.only:
         return
     test = corpora.load(Recipe.load("multi30k").data, None).tests[TEST]
-    rows = {budget: [row(name, run) for name, run in of.items()] for budget, of in runs.items()}
     result = {
         "budgets": budgets,
-        "rows": rows,
+        "rows": {
+            budget: [row(name, run) for name, run in trained.items()]
+            for budget, trained in runs.items()
+        },
         **compared(runs["minutes"], test),
-        "machine": machine(),
+        "machine": evaluate.machine(),
+        "seeds": [again(seed, trained, test) for seed, trained in further.items()],
     }
-    result["seeds"] = [again(seed, of, test) for seed, of in seeds.items()]
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     figures.save(drawing(result), IMAGES / "architectures.png")
-    looking = {
-        name: load(runs["minutes"][name])
-        for name in ("LSTM with attention", "convolutional", "Transformer")
-    }
-    figures.save(attention(looking), IMAGES / "architectures-attention.png")
+    attending = ("LSTM with attention", "convolutional", "Transformer")
+    translators = {name: load(runs["minutes"][name]) for name in attending}
+    figures.save(attention(translators), IMAGES / "architectures-attention.png")
 
 
 if __name__ == "__main__":

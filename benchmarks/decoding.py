@@ -1,35 +1,39 @@
-"""What caching and batching are worth: beam search as it is, against one sentence at a time without a cache.
+"""Speed-up by caching and batching: beam search as shipped, against one sentence at a time uncached.
 
     python benchmarks/decoding.py --model runs/multi30k --source test_2016_flickr.de.gz \\
         --out benchmarks/results/decoding.json
 
-Both search with the same code, the same beam and the same weights, in turn, part by part; the slow one sees every
-sentence alone and computes all target positions anew at each step. Their translations are compared as well.
+Both search with the same code, beam and weights, in turn, on one part of the sentences after the
+other; the slow one sees every sentence alone and recomputes all target positions at each step. Their
+translations are compared as well.
 """
 
 import argparse
 import json
-import statistics
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seq2see.decoding.hypotheses import Search
+from seq2see.bench.rounds import ratios, turns
+from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import search
 from seq2see.scoring.card import machine
 from seq2see.tasks.table import load
 from seq2see.text.corpora import read_lines
 
 PARTS = 5
+FAST = "batched_and_cached_sentences_per_second"
+SLOW = "one_by_one_uncached_sentences_per_second"
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """A decoding state that remembers only what was written."""
+    """A decoding state that holds no keys and values, only the target tokens so far."""
 
     state: Any
     ids: Tensor | None = None
@@ -40,7 +44,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Uncached:
-    """The same model, made to compute every target position anew at each step."""
+    """The same model, made to recompute every target position at each step."""
 
     model: Any
 
@@ -56,6 +60,29 @@ class Uncached:
         return logits[:, -ids.shape[1] :], Prefix(prefix.state, whole)
 
 
+def measure(model: Any, sources: list[list[int]], config: Search) -> dict[str, Any]:
+    """Search each part both ways; return speeds, their ratios and the number of equal outputs."""
+    rates: dict[str, dict[int, float]] = {FAST: {}, SLOW: {}}
+    outputs: dict[str, list[list[Hypothesis]]] = {FAST: [], SLOW: []}
+    for number, name in turns([FAST, SLOW], range(1, PARTS + 1)):
+        part = sources[number - 1 :: PARTS]
+        started = time.perf_counter()
+        if name == FAST:
+            outputs[name] += search(model, part, config)
+        else:
+            outputs[name] += [search(Uncached(model), [source], config)[0] for source in part]
+        rates[name][number] = len(part) / (time.perf_counter() - started)
+    speed_ups = ratios(rates[FAST], rates[SLOW])
+    pairs = zip(outputs[FAST], outputs[SLOW], strict=True)
+    return {
+        FAST: median(rates[FAST].values()),
+        SLOW: median(rates[SLOW].values()),
+        "ratio": median(speed_ups),
+        "ratios": speed_ups,
+        "same_translations": sum(fast[0].ids == slow[0].ids for fast, slow in pairs),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -64,39 +91,25 @@ def main() -> None:
     parser.add_argument("--source", required=True, type=Path)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    translator = load(arguments.model, "cpu")
+    options = parser.parse_args()
+    translator = load(options.model, "cpu")
     decode = translator.recipe.decode
-    how = Search(arguments.beam, decode.length_penalty, decode.max_ratio, decode.min_length)
-    sources = [translator.tokenizers.source.encode(line) for line in read_lines(arguments.source)]
+    config = Search(options.beam, decode.length_penalty, decode.max_ratio, decode.min_length)
+    sources = [translator.tokenizers.source.encode(line) for line in read_lines(options.source)]
     model: Any = translator.model.eval()
-    search(model, sources[:8], how)
-    fast, slow, same = [], [], 0
-    for part in range(PARTS):
-        some = sources[part::PARTS]
-        started = time.perf_counter()
-        batched = search(model, some, how)
-        fast.append(len(some) / (time.perf_counter() - started))
-        started = time.perf_counter()
-        alone = [search(Uncached(model), [source], how)[0] for source in some]
-        slow.append(len(some) / (time.perf_counter() - started))
-        same += sum(a[0].ids == b[0].ids for a, b in zip(batched, alone, strict=True))
-    found = {
+    search(model, sources[:8], config)  # warm-up
+    result = {
         "sentences": len(sources),
-        "beam": arguments.beam,
-        "batched_and_cached_sentences_per_second": statistics.median(fast),
-        "one_by_one_uncached_sentences_per_second": statistics.median(slow),
-        "ratio": statistics.median(a / b for a, b in zip(fast, slow, strict=True)),
-        "ratios": [a / b for a, b in zip(fast, slow, strict=True)],
-        "same_translations": same,
+        "beam": options.beam,
+        **measure(model, sources, config),
         "model": translator.recipe.model.model_dump(),
         "machine": machine(),
         "versions": {"torch": torch.__version__},
     }
-    text = json.dumps(found, indent=2)
+    text = json.dumps(result, indent=2)
     print(text)
-    if arguments.out:
-        arguments.out.write_text(text + "\n", encoding="utf-8")
+    if options.out:
+        options.out.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """The published Multi30k run of The Annotated Transformer beside ours.
 
-    seq2see train multi30k-annotated        # hours; goes on with --resume
+    seq2see train multi30k-annotated        # hours; --resume continues an interrupted run
     python benchmarks/reproduction.py --run runs/multi30k-annotated
 
-Reads the run's log and score card, translates three validation sentences greedily as the published notebook does, and
-writes `results/reproduction.json` and the figures of docs/reproduction.md. An unfinished run gives its curve so far.
+Reads the run's log and score card, translates three validation sentences greedily as the published
+notebook does, and writes `results/reproduction.json` and the figures of docs/reproduction.md. An
+unfinished run gives its curve so far.
 """
 
 import argparse
@@ -17,15 +18,14 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring.card import machine
+from seq2see.scoring import bleu as evaluate
 from seq2see.see import figures
-from seq2see.tasks.table import load
-from seq2see.tasks.translator import Translator
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
 from seq2see.text.vocab import UNKNOWN
 
-HERE = Path(__file__).parent
-IMAGES = HERE.parent / "docs" / "images"
+RESULTS = Path(__file__).parent / "results"
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PUBLISHED = {
     "first_loss": 7.61,
     "validation_loss": {"1": 3.90, "8": 1.4455},
@@ -38,23 +38,26 @@ DRAWN = "Ein Mann schläft in einem grünen Raum auf einem Sofa."  # the second 
 
 
 def curve(run: Path) -> dict[str, Any]:
-    """Losses by epoch, and the speed, from the log; what a resumed run repeats counts once."""
-    first, training, validation = None, {}, {}
-    tokens = seconds = 0.0
+    """Read losses and speed from the log; updates that a resumed run repeats count once."""
+    first = None
+    training = {}
+    validation = {}
+    tokens = 0.0
+    seconds = 0.0
     for line in (run / "log.jsonl").read_text(encoding="utf-8", errors="replace").split("\n"):
         if not line.endswith("}"):
-            continue  # the end, or what a killed process left of a line
+            continue  # the end, or a line truncated when the process was killed
         event = json.loads(line)
         if event["event"] == "update":
             first = event["loss"] if first is None else first
             training[event["update"]] = {"epoch": event["epoch"], "loss": event["loss"]}
         elif event["event"] == "epoch":
-            tokens, seconds = event["tokens"], event["seconds"]
+            tokens = event["tokens"]
+            seconds = event["seconds"]
         elif event["event"] == "validation":
             kept = {key: event[key] for key in ("update", "loss", "perplexity", "bleu", "seconds")}
-            validation[event["update"]] = kept | {
-                "epoch": event["epoch"] - 1
-            }  # it comes when the epoch is over
+            kept["epoch"] = event["epoch"] - 1  # logged when the next epoch has begun
+            validation[event["update"]] = kept
     return {
         "first_loss": first,
         "training": [{"update": update, **rest} for update, rest in sorted(training.items())],
@@ -65,7 +68,7 @@ def curve(run: Path) -> dict[str, Any]:
 
 
 def drawing(ours: dict[str, Any]) -> Figure:
-    """Our training and validation loss by epoch, and the published points."""
+    """Plot our training and validation loss by epoch, and the published points."""
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     updates = [row["update"] for row in ours["training"]]
     per_epoch = ours["validation"][0]["update"]
@@ -92,13 +95,12 @@ def drawing(ours: dict[str, Any]) -> Figure:
 
 
 def sample(translator: Translator, source: str, target: str) -> dict[str, str]:
-    """A sentence as the published notebook prints it: words the vocabulary does not hold are <unk>."""
+    """Format a sentence like the published notebook: out-of-vocabulary words are <unk>."""
 
     def shown(ids: list[int], side: str) -> str:
         tokenizer = getattr(translator.tokenizers, side)
-        return " ".join(
-            ["<s>", *("<unk>" if id == UNKNOWN else tokenizer.piece(id) for id in ids), "</s>"]
-        )
+        pieces = ["<unk>" if id == UNKNOWN else tokenizer.piece(id) for id in ids]
+        return " ".join(["<s>", *pieces, "</s>"])
 
     output = translator.translate([source], beam=1)[0]
     return {
@@ -115,21 +117,23 @@ def main() -> None:
     parser.add_argument(
         "--run", type=Path, required=True, help="the run directory of multi30k-annotated"
     )
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "reproduction.json")
-    given = parser.parse_args()
-    ours = curve(given.run)
+    parser.add_argument("--out", type=Path, default=RESULTS / "reproduction.json")
+    options = parser.parse_args()
+    ours = curve(options.run)
     figures.save(drawing(ours), IMAGES / "reproduction-curve.png")
-    result: dict[str, Any] = {"published": PUBLISHED, "ours": ours, "machine": machine()}
-    if (given.run / "scorecard.json").exists():
-        result["scorecard"] = json.loads((given.run / "scorecard.json").read_bytes())
-        translator = load(given.run)
+    result: dict[str, Any] = {"published": PUBLISHED, "ours": ours, "machine": evaluate.machine()}
+    if (options.run / "scorecard.json").exists():
+        result["scorecard"] = json.loads((options.run / "scorecard.json").read_bytes())
+        translator = load(options.run)
         val = corpora.load(Recipe.load("multi30k-annotated").data, None).val
         result["samples"] = [sample(translator, *pair) for pair in val.pairs[:SAMPLES]]
         picture = IMAGES / "reproduction-attention.png"
         figures.save(figures.attention(translator.explain(DRAWN)), picture)
-        half = Image.open(picture).convert("RGB").reduce(2)  # 144 maps are a large picture
+        half = Image.open(picture).convert("RGB").reduce(2)  # 144 maps make a large file
         half.quantize(dither=Image.Dither.NONE).save(picture, optimize=True)
-    given.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    options.out.write_text(
+        json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ import torch
 
 from seq2see.bench import attention, attention_report, attention_worker
 from seq2see.bench.attention import Growth, bench_attention, path
-from seq2see.bench.attention_worker import Job, Layer, call, measure, peak_bytes
+from seq2see.bench.attention_worker import Job, Layer, call, measure
+from seq2see.bench.memory import peak_bytes
 from seq2see.cli import main as cli
-from seq2see.errors import WorkError
 
 KINDS = ["recurrent", "convolutional", "self_attention", "self_attention_fused", "window"]
 JOB = Job(KINDS, [4, 8], width=4, batch=1, reach=1, seconds=0)
@@ -180,19 +180,19 @@ def test_json_and_nothing_else_on_stdout_and_progress_on_stderr(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--lengths", "64"], "--lengths 64: growth needs two different lengths or more"),
-        (["--lengths", "64,64"], "--lengths 64: growth needs two different lengths or more"),
+        (["--lengths", "64"], "--lengths 64: growth needs at least two different lengths"),
+        (["--lengths", "64,64"], "--lengths 64: growth needs at least two different lengths"),
         (
             ["--lengths", "16,x"],
-            "--lengths 16,x: 'x' must be a whole number from 1 on, with commas between",
+            "--lengths 16,x: 'x' must be a positive whole number; separate lengths by commas",
         ),
         (
             ["--lengths", "0,16"],
-            "--lengths 0,16: '0' must be a whole number from 1 on, with commas between",
+            "--lengths 0,16: '0' must be a positive whole number; separate lengths by commas",
         ),
         (
             ["--lengths", "16,"],
-            "--lengths 16,: '' must be a whole number from 1 on, with commas between",
+            "--lengths 16,: '' must be a positive whole number; separate lengths by commas",
         ),
         (["--out", "cost.pdf"], "--out cost.pdf: must end in .png or .svg"),
     ],
@@ -210,16 +210,6 @@ def test_lengths_that_memory_cannot_hold_are_refused_before_the_work(command: An
     assert error.count("\n") == 1
 
 
-def test_a_worker_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script, said = tmp_path / "python", list[str]()
-    script.write_text("#!/bin/sh\ncat >/dev/null\necho round 1 >&2\necho no memory >&2\nexit 3\n")
-    script.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(script))
-    with pytest.raises(WorkError, match=r"^the worker ended with code 3: no memory$"):
-        attention.run(JOB, said.append)
-    assert said == ["round 1", "no memory"]
-
-
 def test_what_stops_the_worker_is_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asdict(replace(JOB, batch=-1)))))
     with pytest.raises(SystemExit, match=r"^.*negative dimension.*$"):
@@ -227,7 +217,7 @@ def test_what_stops_the_worker_is_its_last_line(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_every_figure_is_printed_and_drawn(found: Growth) -> None:
-    lines = attention_report.lines(found)
+    lines = attention_report.report(found)
     assert len([line for line in lines if line.startswith("self-attention, fused")]) == 4 + 2
     assert f"n^{found.exponents['window'].time:.2f}" in "\n".join(lines)
     assert lines[-1].startswith("d = 16, batch 3, kernel 3, reach 8 · medians of 1 round · ")

@@ -18,13 +18,12 @@ from seq2see.bench.reduce import (
     Frontier,
     Row,
     Setting,
-    Task,
     bench_reduce,
     settings,
-    task_of,
     what_pays,
 )
-from seq2see.bench.reduce_report import draw, lines
+from seq2see.bench.reduce_report import draw, report
+from seq2see.bench.reduce_workload import Workload, workload_of
 from seq2see.bench.translate import Text
 from seq2see.cli import main as cli
 from seq2see.errors import InputError
@@ -49,8 +48,8 @@ AS_MANY = ["keep as many", "keep random as many"]
 
 
 @pytest.fixture(scope="module")
-def task(trained: Path) -> Task:
-    return task_of(trained, TEXT, None, batch=2)
+def workload(trained: Path) -> Workload:
+    return workload_of(trained, TEXT, None, batch=2)
 
 
 def test_every_amount_is_tried_in_every_way() -> None:
@@ -63,9 +62,10 @@ def test_every_amount_is_tried_in_every_way() -> None:
     assert not any("neighbours" in each.kind for each in settings([2], [], [], text=False))
 
 
-def test_a_setting_is_a_plan(task: Task) -> None:
+def test_a_setting_is_a_plan(workload: Workload) -> None:
     plans: dict[str, Any] = {
-        str(each): each.of(task.model).plan for each in (UNTOUCHED, *settings([2], [0.1], [0.5]))
+        str(each): each.apply(workload.model).plan
+        for each in (UNTOUCHED, *settings([2], [0.1], [0.5]))
     }
     assert plans["untouched"] is None
     assert isinstance(plans["merge 2"], Merging) and plans["merge 2"].seed is None
@@ -76,13 +76,18 @@ def test_a_setting_is_a_plan(task: Task) -> None:
     assert isinstance(plans["threshold 0.1"], Pruning) and isinstance(plans["keep 0.5"], TopPruning)
     assert plans["keep random 0.5"].seed == 1
     three = Transformer(ModelConfig(width=8, encoder_layers=3), 10, 10)
-    assert Setting("merge", 2).of(three).plan.r == [2, 2, 2]
-    assert Setting("merge decreasing", 2).of(three).plan.r == [4, 2, 0]
+    assert Setting("merge", 2).apply(three).plan.r == [2, 2, 2]
+    assert Setting("merge decreasing", 2).apply(three).plan.r == [4, 2, 0]
 
 
-def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(task: Task) -> None:
+def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(
+    workload: Workload,
+) -> None:
     found = bench_reduce(
-        task, [Setting("merge", 0), Setting("merge", 1), Setting("keep", 0.5)], 0, lambda line: None
+        workload,
+        [Setting("merge", 0), Setting("merge", 1), Setting("keep", 0.5)],
+        0,
+        lambda line: None,
     )
     untouched, nothing, one, half = found.rows
     assert (untouched.kind, found.rounds, found.count, found.measure) == ("untouched", 1, 3, "bleu")
@@ -113,23 +118,23 @@ def test_a_model_with_a_plan_of_its_own_is_measured_with_it(
     toy: Any, reduce: list[str], plan: str, controls: list[str]
 ) -> None:
     toy.train(toy.folder / "run", "train.steps=2", *(f"reduce.{each}" for each in reduce))
-    task = task_of(toy.folder / "run", TEXT, None)
-    found = bench_reduce(task, [Setting("keep", 0.9)], 0, lambda line: None)
+    workload = workload_of(toy.folder / "run", TEXT, None)
+    found = bench_reduce(workload, [Setting("keep", 0.9)], 0, lambda line: None)
     untouched, own, *others, _ = found.rows
     assert [str(row) for row in found.rows] == ["untouched", "as trained", *controls, "keep 0.9"]
     assert all(other.tokens_left == pytest.approx(own.tokens_left, abs=0.5) for other in others)
     assert found.trained is not None and re.fullmatch(plan, found.trained)
     assert own.tokens_left < untouched.tokens_left and untouched.gflops_share == 1
     assert own.gflops_share == own.gflops / untouched.gflops < 1
-    assert task.model.plan is not None  # the model itself is as it was
+    assert workload.model.plan is not None  # the model itself is as it was
 
 
 def test_pictures_have_an_accuracy(pictured: Path) -> None:
-    task = task_of(pictured, None, None, limit=5, batch=3)
-    found = bench_reduce(task, [Setting("merge", 1)], 0, lambda line: None)
+    workload = workload_of(pictured, None, None, limit=5, batch=3)
+    found = bench_reduce(workload, [Setting("merge", 1)], 0, lambda line: None)
     assert (found.measure, found.count) == ("accuracy", 5)
     assert found.rows[1].tokens_left < found.rows[0].tokens_left
-    whole = bench_reduce(task_of(pictured, None, None), [], 0, lambda line: None)
+    whole = bench_reduce(workload_of(pictured, None, None), [], 0, lambda line: None)
     assert whole.rows[0].quality == pytest.approx(100 * examine(pictured).values["accuracy"])
     assert (
         whole.rows[0].encoded_per_second == whole.rows[0].per_second
@@ -137,7 +142,7 @@ def test_pictures_have_an_accuracy(pictured: Path) -> None:
 
 
 def test_rounds_alternate_and_random_ones_draw_anew(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said, seeds = list[str](), list[int]()
     scores = iter([50.0, 90.0, 80.0, 50.0])  # the second round goes backwards
@@ -145,11 +150,11 @@ def test_rounds_alternate_and_random_ones_draw_anew(
     def answer(model: Any) -> Any:
         if model.plan is not None:
             seeds.append(model.plan.seed)
-        return task.answer(model)
+        return workload.answer(model)
 
     clock = itertools.count()  # 13 ticks a round
     monkeypatch.setattr(reduce.time, "perf_counter", lambda: float(next(clock)))
-    watched = replace(task, answer=answer, quality=lambda _: next(scores))
+    watched = replace(workload, answer=answer, quality=lambda _: next(scores))
     found = bench_reduce(watched, [Setting("merge random", 1)], 30, said.append)
     first, second = ["untouched", "merge random 1"], ["merge random 1", "untouched"]
     assert said == [
@@ -160,22 +165,22 @@ def test_rounds_alternate_and_random_ones_draw_anew(
 
 
 def test_the_untouched_model_has_the_fused_kernel(
-    task: Task, monkeypatch: pytest.MonkeyPatch
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called, fused = list[bool](), attention._fused
     monkeypatch.setattr(attention, "_fused", lambda *given: (called.append(True), fused(*given))[1])
-    task.encode(UNTOUCHED.of(task.model), task.batches[0], None)
-    assert len(called) == len(task.model.encoder)
+    workload.encode(UNTOUCHED.apply(workload.model), workload.batches[0], None)
+    assert len(called) == len(workload.model.encoder)
 
 
 def test_sources_that_the_model_does_not_take_as_a_whole_are_left_out(trained: Path) -> None:
     longer = Text(
         "toy", [TEXT.sources[0], "drei " * 500, TEXT.sources[1]], [TEXT.references[0], "x", "y"]
     )
-    assert [batch.lines for batch in task_of(trained, longer, None).batches] == [[0, 1]]
-    assert [batch.lines for batch in task_of(trained, longer, None, limit=1).batches] == [[0]]
+    assert [batch.lines for batch in workload_of(trained, longer, None).batches] == [[0, 1]]
+    assert [batch.lines for batch in workload_of(trained, longer, None, limit=1).batches] == [[0]]
     with pytest.raises(InputError, match=r"^data\.max_length = \d+: no pair of toy is that short$"):
-        task_of(trained, Text("toy", ["drei " * 500], ["x"]), None)
+        workload_of(trained, Text("toy", ["drei " * 500], ["x"]), None)
 
 
 def test_what_pays_is_as_good_and_faster_and_not_random() -> None:
@@ -186,7 +191,7 @@ def test_what_pays_is_as_good_and_faster_and_not_random() -> None:
 
 def test_the_report_says_what_pays_or_that_nothing_does() -> None:
     found = Frontier("test", 3, 1, "bleu", None, ROWS, ROWS[1], {})
-    said = lines(found)
+    said = report(found)
     assert said[1].split() == [
         "untouched",
         "100.0",
@@ -204,9 +209,9 @@ def test_the_report_says_what_pays_or_that_nothing_does() -> None:
         said[-1]
         == "pays: merge 2, 1.20 times as fast and at most 0.3 BLEU below the untouched model"
     )
-    nothing = lines(replace(found, pays=None, rounds=3, measure="accuracy"))
+    nothing = report(replace(found, pays=None, rounds=3, measure="accuracy"))
     assert "medians of 3 rounds" in nothing[-2] and nothing[-1].startswith(
-        "nothing pays here: of what is at most 0.5 %"
+        "nothing pays here: no setting at most 0.5 %"
     )
     assert [len(axes.lines) for axes in draw(found).axes] == [3, 3, 3]
     own = replace(
@@ -215,7 +220,7 @@ def test_the_report_says_what_pays_or_that_nothing_does() -> None:
     learned = replace(
         found, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own
     )
-    said = lines(learned)
+    said = report(learned)
     assert said[2].split()[:3] == ["as", "trained", "130.0"] and "  0.300     60%  " in said[2]
     assert (
         said[-2]
@@ -311,8 +316,8 @@ def test_what_cannot_be_measured_is_refused(trained: Path, pictured: Path, toy: 
     held = ["data.labels=language", "data.hold_out=0", f"data.val={toy.pairs}"]
     toy.train(toy.folder / "labels", "train.steps=1", *held)
     with pytest.raises(InputError, match="labels: the data of its recipe has no test set"):
-        task_of(toy.folder / "labels", None, None)
+        workload_of(toy.folder / "labels", None, None)
     with pytest.raises(InputError, match="--reference is missing"):
-        task_of(trained, Text("toy", ["drei"], []), None)
-    with pytest.raises(InputError, match="--source is for models that translate"):
-        task_of(pictured, TEXT, None)
+        workload_of(trained, Text("toy", ["drei"], []), None)
+    with pytest.raises(InputError, match="--source is for translation models"):
+        workload_of(pictured, TEXT, None)

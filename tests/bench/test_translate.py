@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2see.bench import report, translate, worker
+from seq2see.bench import rounds, translate, translate_report, translate_worker
 from seq2see.bench.translate import (
     Frontier,
     Row,
@@ -25,7 +25,7 @@ from seq2see.bench.translate import (
     recommend,
     settings,
 )
-from seq2see.bench.worker import Job, Measured, Setting
+from seq2see.bench.translate_worker import Job, Measured, Setting
 from seq2see.cli import main as cli
 from seq2see.ct2.engine import cores
 from seq2see.errors import InputError, WorkError
@@ -132,7 +132,7 @@ def job_for(weights: Path, model: Path, setting: Setting = FLOAT32) -> Job:
 
 def test_a_worker_of_ctranslate2_has_no_torch(exported: Path, trained: Path) -> None:
     program = (
-        "import sys\nfrom seq2see.bench.worker import main\nmain()\n"
+        "import sys\nfrom seq2see.bench.translate_worker import main\nmain()\n"
         "print(sorted({'torch', 'sacrebleu', 'matplotlib', 'typer'} & sys.modules.keys()), file=sys.stderr)"
     )
     given = json.dumps(asdict(job_for(exported, trained)))
@@ -152,8 +152,8 @@ def test_a_short_text_is_translated_again(monkeypatch: pytest.MonkeyPatch) -> No
         time.sleep(0.01)
         return texts
 
-    monkeypatch.setattr(worker, "_ct2", lambda job: translated)
-    found = worker.measure(replace(job_for(Path(), Path()), seconds=0.1))
+    monkeypatch.setattr(translate_worker, "_ct2", lambda job: translated)
+    found = translate_worker.measure(replace(job_for(Path(), Path()), seconds=0.1))
     assert (
         asked[:2] == [1, 1] and 3 <= asked.count(3) <= 10
     )  # the first sentence, the sample, the text
@@ -173,9 +173,9 @@ def test_a_failing_worker_says_why_and_the_others_go_on(
     assert said[0] == f"round 1 · 1 of 2 · {broken}" and said[1] == f"failed: {errors[broken]}"
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0, 1), (39, 1), (40, 2), (65, 3)])
-def test_rounds_alternate_while_another_one_fits(
-    seconds: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("seconds", "count"), [(0, 1), (39, 1), (40, 2), (65, 3)])
+def test_settings_run_in_rounds_while_another_one_fits(
+    seconds: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
     ran: list[int] = []
@@ -186,10 +186,11 @@ def test_rounds_alternate_while_another_one_fits(
         return pretended(job)
 
     monkeypatch.setattr(translate, "run", run)
-    monkeypatch.setattr(translate, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     jobs = [job_for(Path(), Path(), replace(FLOAT32, beam=beam)) for beam in (1, 2)]
-    found, _ = in_turn(jobs, seconds, silent)
-    assert ran == [1, 2] * rounds and [len(each) for each in found.values()] == [rounds] * 2
+    measured, _ = in_turn(jobs, seconds, silent)
+    assert ran == [1, 2] * count
+    assert [len(results) for results in measured.values()] == [count] * 2
 
 
 def test_what_fails_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +315,7 @@ def test_the_table_has_a_line_for_each_row_and_ends_with_what_to_take(
     rows = out.split("\n\n")[0].splitlines()
     assert (
         code == 0
-        and rows[0].split() == " ".join(report.HEADS).split()
+        and rows[0].split() == " ".join(translate_report.HEADS).split()
         and len(rows) == 1 + len(fake)
     )
     assert {job.setting.beam for job in fake} == {1, 4} and {job.setting.batch for job in fake} == {
@@ -331,7 +332,7 @@ def test_a_failure_costs_its_row_alone_and_the_exit_code(
 ) -> None:
     def run(job: Job) -> Measured:
         if job.setting.precision == "int8":
-            raise WorkError("the worker ended with code -9: it said nothing")
+            raise WorkError("the worker ended with code -9: no message")
         return pretended(job)
 
     monkeypatch.setattr(translate, "run", run)
@@ -339,8 +340,8 @@ def test_a_failure_costs_its_row_alone_and_the_exit_code(
     found = json.loads(out)
     assert code == 1 and error.splitlines()[-1] == "seq2see: 1 of 3 settings failed"
     assert [row["engine"] for row in found["rows"]] == ["torch", "ct2"]
-    assert [(row["precision"], row["error"][-15:]) for row in found["failed"]] == [
-        ("int8", "it said nothing")
+    assert [(row["precision"], row["error"][-10:]) for row in found["failed"]] == [
+        ("int8", "no message")
     ]
     code, out, _ = call("--beam", 1, "--threads", 1, "--seconds", 0)
     assert (
@@ -444,7 +445,7 @@ def test_the_picture_is_written(call: Any, fake: list[Job], tmp_path: Path, endi
 
 
 def test_the_picture_has_every_row_and_rings_the_recommended(measured: Frontier) -> None:
-    (axes,) = report.draw(measured).axes
+    (axes,) = translate_report.draw(measured).axes
     drawn = {(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines}  # type: ignore[index,arg-type]
     assert drawn == {(row.p50_ms, row.sentences_per_second) for row in measured.rows}
     rings = [line for line in axes.lines if line.get_fillstyle() == "none"]
@@ -460,7 +461,7 @@ def test_the_picture_has_every_row_and_rings_the_recommended(measured: Frontier)
 
 def test_several_batches_are_told_apart(measured: Frontier) -> None:
     rows = [*measured.rows, replace(measured.rows[0], batch=128)]
-    (axes,) = report.draw(replace(measured, rows=rows)).axes
+    (axes,) = translate_report.draw(replace(measured, rows=rows)).axes
     assert {"1 × 1, 64", "1 × 1, 128"} <= {text.get_text() for text in axes.texts}
 
 
@@ -470,7 +471,7 @@ def test_a_label_stays_beside_its_ring_also_where_one_setting_is_best_for_both(
     row = measured.rows[1]
     rows = [replace(row, p50_ms=1.0, p99_ms=2.0), replace(row, p50_ms=50.0, p99_ms=90.0)]
     both = replace(measured.recommended, throughput=rows[0], latency=rows[0])
-    figure = report.draw(replace(measured, rows=rows, recommended=both))
+    figure = translate_report.draw(replace(measured, rows=rows, recommended=both))
     figure.draw_without_rendering()
     (axes,) = figure.axes
     (label,) = (text for text in axes.texts if text.get_text() == "throughput\nand latency: 1 × 1")

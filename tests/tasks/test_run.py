@@ -17,7 +17,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from seq2see.bench.reduce import task_of
+from seq2see.bench.reduce_workload import workload_of
 from seq2see.bench.translate import own_text
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import Recipe
@@ -625,7 +625,7 @@ def test_joined_pairs_are_trained_on_and_scored_and_said_to_be_joined(
     text = own_text(load(tmp_path / "run", "cpu"), tmp_path / "run", print)
     assert (text.name, text.sources) == ("test, 3 joined", [source for source, _ in test.pairs])
     assert text.references == [target for _, target in test.pairs]
-    task = task_of(tmp_path / "run", None, None)
+    task = workload_of(tmp_path / "run", None, None)
     assert task.name == "test, 3 joined" and sum(len(batch.lines) for batch in task.batches) == 4
     with pytest.raises(InputError, match=r"data.max_length = 3: no pair of train is that short"):
         toy.train(tmp_path / "short", *settings, "data.max_length=3")

@@ -1,13 +1,12 @@
-"""What recurrence, convolution and attention cost as sequences grow: table 1 of the paper, measured."""
+"""Cost of recurrence, convolution and attention by sequence length: table 1 of the paper, measured.
 
-import json
+Attention Is All You Need, section 4.
+"""
+
 import math
-import os
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,30 +16,29 @@ import torch
 
 from seq2see import __version__
 from seq2see.bench.attention_worker import KERNEL, Job, Measured
-from seq2see.errors import InputError, WorkError
-from seq2see.scoring.card import machine
+from seq2see.bench.process import run_worker
+from seq2see.bench.rounds import medians
+from seq2see.errors import InputError
+from seq2see.scoring.bleu import machine
 
-FITTED = (
-    4  # growth is fitted over lengths down to a quarter of the longest: below, other costs show
-)
-HELD = (
-    3  # matrices of n × n numbers that attention with weights holds at once, forward and backward
-)
+FITTED = 4  # growth is fitted from a quarter of the longest length on: below, fixed costs show
+HELD = 3  # n × n matrices that attention with weights holds, forward and backward
 ENVIRONMENT = {
-    # Memory that was given back is kept for the next call (glibc); other systems do not know these.
+    # glibc: keep freed memory for the next call instead of returning it to the operating system,
+    # whose page faults would take more time than the layer. Other systems ignore these.
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
-    "KINETO_LOG_LEVEL": "99",  # the profiler has nothing to tell
+    "KINETO_LOG_LEVEL": "99",  # silences the profiler
 }
 
 
 @dataclass(frozen=True)
 class Theory:
-    """A line of table 1, for length n, width d, kernel k and reach r; and the exponents of n that follow."""
+    """A row of table 1, for length n, width d, kernel k and reach r, and its exponents of n."""
 
-    operations: str  # of a layer
-    sequential: str  # operations that wait for each other
-    path: str  # the longest way between two positions
+    operations: str  # per layer
+    sequential: str  # operations that depend on each other
+    path: str  # longest path between two positions
     time: int
     memory: int
 
@@ -56,21 +54,21 @@ THEORY = {
 
 @dataclass(frozen=True)
 class Row:
-    """A layer of one kind at one length: medians of time, peaks of memory, and counts."""
+    """A layer of one kind at one length: median times, peak memory, and counts."""
 
     kind: str
     length: int
     forward_ms: float  # without gradients
     training_ms: float  # forward and backward
-    forward_mb: float  # allocated by the call at once
+    forward_mb: float  # peak of what the call allocates
     training_mb: float
-    sequential: int  # steps of this layer that wait for each other
+    sequential: int  # steps of this layer that depend on each other
     path: int  # steps or layers from the first position to the last
 
 
 @dataclass(frozen=True)
 class Exponents:
-    """p of n^p, fitted; `time` and `memory` are those of forward and backward."""
+    """Fitted p of n^p; `time` and `memory` are those of forward and backward."""
 
     time: float
     memory: float
@@ -80,7 +78,7 @@ class Exponents:
 
 @dataclass(frozen=True)
 class Growth:
-    """What `bench attention` found."""
+    """Result of `bench attention`."""
 
     exponents: dict[str, Exponents]
     theory: dict[str, Theory]
@@ -101,28 +99,28 @@ def bench_attention(
     seconds: float = 60.0,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> Growth:
-    """Time and peak memory of every kind of layer at every length, and how both grow."""
+    """Measure time and peak memory of every kind of layer at every length, and fit their growth."""
     lengths = sorted(set(lengths))
     if len(lengths) < 2:
-        raise InputError(
-            f"--lengths {', '.join(map(str, lengths))}: growth needs two different lengths or more"
-        )
+        given = ", ".join(map(str, lengths))
+        raise InputError(f"--lengths {given}: growth needs at least two different lengths")
     _check_memory(lengths[-1], batch)
     job = Job([*THEORY], lengths, width, batch, reach, seconds)
     measured = run(job, say)
     rows = [row(kind, length, reach, measured) for kind in THEORY for length in lengths]
     fitted_over = fitted(lengths)
+    settings = asdict(job) | {"kernel": KERNEL}
+    del settings["kinds"]
     return Growth(
         exponents={
-            kind: exponents([each for each in rows if each.kind == kind], fitted_over)
+            kind: exponents([row for row in rows if row.kind == kind], fitted_over)
             for kind in THEORY
         },
         theory=THEORY,
         fitted_over=fitted_over,
         rows=rows,
         rounds=len(measured[0].seconds),
-        settings={key: value for key, value in asdict(job).items() if key != "kinds"}
-        | {"kernel": KERNEL},
+        settings=settings,
         machine=machine(),
         versions={
             "seq2see": __version__,
@@ -133,18 +131,20 @@ def bench_attention(
 
 
 def read_lengths(text: str) -> list[int]:
-    """`16,32,64` as numbers."""
+    """Parse `16,32,64`."""
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
         if not (part.isascii() and part.isdigit() and int(part)):
             raise InputError(
-                f"--lengths {text}: {part!r} must be a whole number from 1 on, with commas between"
+                f"--lengths {text}: {part!r} must be a positive whole number;"
+                " separate lengths by commas"
             )
     return [int(part) for part in parts]
 
 
 def _check_memory(length: int, batch: int) -> None:
-    needed, free = HELD * 4 * batch * length**2, psutil.virtual_memory().available
+    needed = HELD * 4 * batch * length**2
+    free = psutil.virtual_memory().available
     if needed > free:
         held = f"{HELD} × {batch} × {length}² numbers, {needed / 2**30:,.1f} GB"
         raise InputError(
@@ -153,49 +153,32 @@ def _check_memory(length: int, batch: int) -> None:
 
 
 def run(job: Job, say: Callable[[str], None]) -> list[Measured]:
-    """Hand the job to a new process, pass on what it says, and wait for its figures."""
-    # Like the command itself, the worker does not import from the working folder (-P).
-    command = [sys.executable, "-P", "-m", "seq2see.bench.attention_worker"]
-    said = "it said nothing"
-    with tempfile.TemporaryFile() as figures:
-        with subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=figures,
-            stderr=subprocess.PIPE,
-            env=os.environ | ENVIRONMENT,
-        ) as worker:
-            assert worker.stdin is not None and worker.stderr is not None
-            worker.stdin.write(json.dumps(asdict(job)).encode())
-            worker.stdin.close()
-            for line in worker.stderr:
-                said = line.decode(errors="replace").strip()
-                say(said)
-        if worker.returncode:
-            raise WorkError(f"the worker ended with code {worker.returncode}: {said}")
-        figures.seek(0)
-        return [Measured(**values) for values in json.load(figures)]
+    """Run a job in a worker process."""
+    figures = run_worker("seq2see.bench.attention_worker", asdict(job), ENVIRONMENT, say)
+    return [Measured(**values) for values in figures]
 
 
 def row(kind: str, length: int, reach: int, measured: Sequence[Measured]) -> Row:
-    """The medians and peaks of one layer at one length."""
-    found = {each.what: each for each in measured if (each.kind, each.length) == (kind, length)}
-    ms = {what: 1000 * statistics.median(each.seconds) for what, each in found.items()}
-    mb = {what: each.peak_bytes / 2**20 for what, each in found.items()}
+    """Summarise the forward and the training pass of one layer at one length."""
+    passes = {
+        result.what: result for result in measured if (result.kind, result.length) == (kind, length)
+    }
+    by_round = zip(passes["forward"].seconds, passes["training"].seconds, strict=True)
+    seconds = medians([{"forward": forward, "training": both} for forward, both in by_round])
     return Row(
         kind=kind,
         length=length,
-        forward_ms=ms["forward"],
-        training_ms=ms["training"],
-        forward_mb=mb["forward"],
-        training_mb=mb["training"],
+        forward_ms=1000 * seconds["forward"],
+        training_ms=1000 * seconds["training"],
+        forward_mb=passes["forward"].peak_bytes / 2**20,
+        training_mb=passes["training"].peak_bytes / 2**20,
         sequential=length if kind == "recurrent" else 1,
         path=path(kind, length, reach),
     )
 
 
 def path(kind: str, length: int, reach: int) -> int:
-    """Steps, or layers on top of each other, until the last position can know of the first."""
+    """Count the steps, or stacked layers, that connect the first position with the last."""
     if kind == "recurrent":
         return length
     if kind in ("self_attention", "self_attention_fused"):
@@ -205,22 +188,22 @@ def path(kind: str, length: int, reach: int) -> int:
 
 
 def fitted(lengths: Sequence[int]) -> list[int]:
-    """The lengths that growth is fitted over: the longest, where what grows fastest has the most weight."""
-    long = [length for length in lengths if FITTED * length >= lengths[-1]]
-    return long if len(long) > 1 else list(lengths[-2:])
+    """Return the lengths to fit growth over: the longest, where the leading term dominates."""
+    longest = [length for length in lengths if FITTED * length >= lengths[-1]]
+    return longest if len(longest) > 1 else list(lengths[-2:])
 
 
 def exponents(rows: Sequence[Row], lengths: Sequence[int]) -> Exponents:
-    """Lines through the points in log-log, by least squares."""
-    chosen = [each for each in rows if each.length in lengths]
-    xs = [math.log(each.length) for each in chosen]
+    """Fit log-log lines by least squares; their slopes are the exponents."""
+    chosen = [row for row in rows if row.length in lengths]
+    xs = [math.log(row.length) for row in chosen]
 
     def slope(values: Sequence[float]) -> float:
         return statistics.linear_regression(xs, [math.log(value) for value in values]).slope
 
     return Exponents(
-        time=slope([each.training_ms for each in chosen]),
-        memory=slope([each.training_mb for each in chosen]),
-        forward_time=slope([each.forward_ms for each in chosen]),
-        forward_memory=slope([each.forward_mb for each in chosen]),
+        time=slope([row.training_ms for row in chosen]),
+        memory=slope([row.training_mb for row in chosen]),
+        forward_time=slope([row.forward_ms for row in chosen]),
+        forward_memory=slope([row.forward_mb for row in chosen]),
     )

@@ -1,13 +1,16 @@
-"""What merging and pruning save and cost, to read and to look at."""
+"""Report and figure of `bench reduce`."""
 
 from collections.abc import Callable
+from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from seq2see.bench.reduce import TOLERANCE, TRAINED, UNTOUCHED, Frontier, Row
 from seq2see.see.figures import BLUE, GREEN, GREY, RED, label
 from seq2see.see.tables import table
 
+HEADS = ["", "a second", "faster", "encoder", "faster", "GFLOPs", "of all", "tokens left", "MB"]
 NAMES = {"bleu": "BLEU", "accuracy": "% right"}
 STYLES = {
     "as trained": ("#e69f00", "P-"),
@@ -21,36 +24,37 @@ STYLES = {
     "keep as many": (RED, "P:"),
     "keep random as many": (GREY, "P:"),
 }
+STAR: dict[str, Any] = {"color": "black", "markersize": 10, "zorder": 5}
 
 
-def lines(found: Frontier) -> list[str]:
-    """The table, and what of it pays."""
-    first = found.rows[0]
-    heads = ["", "a second", "faster", "encoder", "faster", "GFLOPs", "of all", "tokens left", "MB"]
-    rows = [
-        *table([[*heads, NAMES[found.measure]], *(_cells(row, first) for row in found.rows)]),
+def report(frontier: Frontier) -> list[str]:
+    """Return the table as lines, and the setting that pays last."""
+    untouched = frontier.rows[0]
+    name = NAMES[frontier.measure]
+    lines = table([[*HEADS, name], *(_cells(row, untouched) for row in frontier.rows)])
+    rounds = "measured once" if frontier.rounds < 2 else f"medians of {frontier.rounds} rounds"
+    lines += [
         "",
+        f"{frontier.count} of {frontier.text}, {untouched.tokens_left:.1f} tokens each · {rounds}",
     ]
-    rounds = "measured once" if found.rounds < 2 else f"medians of {found.rounds} rounds"
-    rows.append(f"{found.count} of {found.text}, {first.tokens_left:.1f} tokens each · {rounds}")
-    if found.trained:
-        left = " · ".join(f"{each:.1f}" for each in found.rows[1].layer_tokens)
-        rows.append(f"{TRAINED}: {found.trained}; tokens left after each layer: {left}")
-    against = "these weights without their plan" if found.trained else "the untouched model"
-    rule = f"at most {TOLERANCE[found.measure]} {NAMES[found.measure]} below {against}"
-    if found.pays is None:
-        return [*rows, f"nothing pays here: of what is {rule}, nothing is clearly faster"]
-    gain = found.pays.per_second / first.per_second
-    return [*rows, f"pays: {found.pays}, {gain:.2f} times as fast and {rule}"]
+    if frontier.trained:
+        left = " · ".join(f"{tokens:.1f}" for tokens in frontier.rows[1].layer_tokens)
+        lines.append(f"{TRAINED}: {frontier.trained}; tokens left after each layer: {left}")
+    against = "these weights without their plan" if frontier.trained else "the untouched model"
+    rule = f"at most {TOLERANCE[frontier.measure]} {name} below {against}"
+    if frontier.pays is None:
+        return [*lines, f"nothing pays here: no setting {rule} is clearly faster"]
+    gain = frontier.pays.per_second / untouched.per_second
+    return [*lines, f"pays: {frontier.pays}, {gain:.2f} times as fast and {rule}"]
 
 
-def _cells(row: Row, first: Row) -> list[str]:
+def _cells(row: Row, untouched: Row) -> list[str]:
     return [
         str(row),
         f"{row.per_second:,.1f}",
-        f"{row.per_second / first.per_second:.2f}×",
+        f"{row.per_second / untouched.per_second:.2f}×",
         f"{row.encoded_per_second:,.1f}",
-        f"{row.encoded_per_second / first.encoded_per_second:.2f}×",
+        f"{row.encoded_per_second / untouched.encoded_per_second:.2f}×",
         f"{row.gflops:.3f}",
         f"{row.gflops_share:.0%}",
         f"{row.tokens_left:.1f}",
@@ -59,46 +63,41 @@ def _cells(row: Row, first: Row) -> list[str]:
     ]
 
 
-def draw(found: Frontier) -> Figure:
-    """Quality against speed, of all that happens from input to answer and of the encoder alone; and against FLOPs."""
+def draw(frontier: Frontier) -> Figure:
+    """Plot quality against the speed of the model and of its encoder, and against operations."""
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     figure.suptitle(
-        "Up and to the right is better; dotted: random tokens, to see what the choice is worth",
+        "Up and to the right is better; dotted: random tokens, which show what the choice is worth",
         fontsize=9,
     )
-    first, faster = found.rows[0], "times as fast as the untouched model"
-    panels: list[tuple[str, str, Callable[[Row], float]]] = [
-        ("from input to answer", faster, lambda row: row.per_second / first.per_second),
-        ("encoder alone", faster, lambda row: row.encoded_per_second / first.encoded_per_second),
-        (
-            "operations of the encoder",
-            "% of the untouched model's GFLOPs",
-            lambda row: 100 * row.gflops_share,
-        ),
-    ]
-    for axes, (title, below, across) in zip(
-        figure.subplots(1, 3, sharey=True), panels, strict=True
-    ):
-        for kind, (colour, style) in STYLES.items():
-            some = [row for row in found.rows if row.kind == kind]
-            points = [(across(row), row.quality) for row in (first, *some)]
-            if some:
-                x, y = zip(*points, strict=True)
-                axes.plot(x, y, style, color=colour, markersize=4, linewidth=1, label=kind)
-            for row, point in zip(some, points[1:], strict=True):
-                amount = "" if kind == TRAINED.kind or row.shares else f"{row.amount:g}"
-                axes.annotate(
-                    amount, point, (3, 3), textcoords="offset points", fontsize=6, color=colour
-                )
-        axes.plot(
-            across(first),
-            first.quality,
-            "*",
-            color="black",
-            markersize=10,
-            label=UNTOUCHED.kind,
-            zorder=5,
-        )
-        label(axes, title, below, NAMES[found.measure])
-    axes.invert_xaxis()  # fewer are better
+    whole, encoder, work = figure.subplots(1, 3, sharey=True)
+    first = frontier.rows[0]
+    name = NAMES[frontier.measure]
+    faster = "times as fast as the untouched model"
+    _panel(whole, frontier, lambda row: row.per_second / first.per_second)
+    label(whole, "from input to answer", faster, name)
+    _panel(encoder, frontier, lambda row: row.encoded_per_second / first.encoded_per_second)
+    label(encoder, "encoder alone", faster, name)
+    _panel(work, frontier, lambda row: 100 * row.gflops_share)
+    label(work, "operations of the encoder", "% of the untouched model's GFLOPs", name)
+    work.invert_xaxis()  # fewer are better
     return figure
+
+
+def _panel(axes: Axes, frontier: Frontier, across: Callable[[Row], float]) -> None:
+    """Draw a line per kind of setting, from the untouched model through its amounts."""
+    first = frontier.rows[0]
+    for kind, (colour, style) in STYLES.items():
+        rows = [row for row in frontier.rows if row.kind == kind]
+        if not rows:
+            continue
+        x = [across(row) for row in (first, *rows)]
+        y = [row.quality for row in (first, *rows)]
+        axes.plot(x, y, style, color=colour, markersize=4, linewidth=1, label=kind)
+        for row in rows:
+            amount = "" if kind == TRAINED.kind or row.shares else f"{row.amount:g}"
+            point = (across(row), row.quality)
+            axes.annotate(
+                amount, point, (3, 3), textcoords="offset points", fontsize=6, color=colour
+            )
+    axes.plot(across(first), first.quality, "*", label=UNTOUCHED.kind, **STAR)

@@ -1,20 +1,22 @@
-"""How fast this machine trains a recipe, and how near that is to the machine's own limit."""
+"""Training throughput of a recipe on this machine, and its share of the machine's matrix peak."""
 
 import itertools
 import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from seq2see.batches import IdPair, plan
 from seq2see.errors import InputError
 from seq2see.models.build import build
 from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
-from seq2see.scoring.card import machine
+from seq2see.scoring import bleu as evaluate
 from seq2see.tasks.text import encode, fitting
 from seq2see.text import corpora, tokenizers
 from seq2see.training import optimizer as optimizers
@@ -24,10 +26,21 @@ WARM_UP_UPDATES = 1
 MATRIX = 2048
 
 
+@dataclass
+class Tally:
+    """Totals over the measured updates; real tokens only."""
+
+    updates: int = 0
+    seconds: float = 0.0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    operations: float = 0.0
+
+
 def bench_train(
     recipe: Recipe, data: Path | None, seconds: float, device: torch.device
 ) -> dict[str, Any]:
-    """Train for some seconds on the recipe's own batches; count real tokens only."""
+    """Train on the recipe's own batches until `seconds` of updates have been measured."""
     if recipe.task != "translate":
         raise InputError(f"task = {recipe.task!r}: bench train measures translation alone")
     corpus = corpora.load(recipe.data, data)
@@ -41,44 +54,48 @@ def bench_train(
     model = build(recipe, len(pair.source), len(pair.target)).to(device).train()
     optimizer = optimizers.optimizer(model, config.optimizer)
     peak = best_product(device)
-    source_tokens = target_tokens = 0
-    operations = spent = 0.0
     workers = workers_for(pairs, plan(pairs, config, epoch=1), config.accumulate, device)
     gradients = Gradients(model, config, workers)
+    tally = Tally()
     for update, batches in enumerate(_updates(pairs, config)):
         started = time.perf_counter()
         _, tokens = gradients.fill(pairs, batches, f"bench/{update}")
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf")).item()
+        nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf")).item()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if update < WARM_UP_UPDATES:
             continue
-        spent += time.perf_counter() - started
-        seen = [pairs[line] for lines in batches for line in lines]
-        target_tokens += tokens
-        source_tokens += sum(len(source) + 1 for source, _ in seen)
-        operations += training_operations(seen, recipe.model, len(pair.target))
-        if spent >= seconds:
+        tally.updates += 1
+        tally.seconds += time.perf_counter() - started
+        trained = [pairs[line] for lines in batches for line in lines]
+        tally.target_tokens += tokens
+        tally.source_tokens += sum(len(source) + 1 for source, _ in trained)
+        tally.operations += training_operations(trained, recipe.model, len(pair.target))
+        if tally.seconds >= seconds:
             break
     peak = max(peak, best_product(device))
+    return _result(recipe, model, tally, peak) | {"workers": workers, "machine": evaluate.machine()}
+
+
+def _result(recipe: Recipe, model: nn.Module, tally: Tally, peak: float) -> dict[str, Any]:
+    utilisation = None
+    if recipe.model.kind == "transformer":  # `training_operations` holds for no other kind
+        utilisation = tally.operations / tally.seconds / peak
     scale = 1024 if sys.platform == "linux" else 2**20
     return {
-        "target_tokens_per_second": target_tokens / spent,
-        "source_tokens_per_second": source_tokens / spent,
-        # Only the Transformer's operations are counted; a figure by its formula would be wrong for the other kinds.
-        "utilisation": operations / spent / peak if recipe.model.kind == "transformer" else None,
+        "target_tokens_per_second": tally.target_tokens / tally.seconds,
+        "source_tokens_per_second": tally.source_tokens / tally.seconds,
+        "utilisation": utilisation,
         "peak_gflops": peak / 1e9,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale,
-        "updates": update + 1 - WARM_UP_UPDATES,
-        "seconds": spent,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "workers": workers,
-        "machine": machine(),
+        "updates": tally.updates,
+        "seconds": tally.seconds,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
 
 
 def _updates(pairs: Sequence[IdPair], config: TrainConfig) -> Iterator[list[list[int]]]:
-    """The batches of one update after the other, epoch after epoch, as training sees them."""
+    """Yield the batches of each update, epoch after epoch, in the order of training."""
     for epoch in itertools.count(1):
         batches = plan(pairs, config, epoch)
         for start in range(0, len(batches), config.accumulate):
@@ -86,30 +103,32 @@ def _updates(pairs: Sequence[IdPair], config: TrainConfig) -> Iterator[list[list
 
 
 def training_operations(pairs: Sequence[IdPair], model: ModelConfig, classes: int) -> float:
-    """6 × matrix weights × real tokens + attention, forward and backward; nothing for padding.
+    """Count 6 × matrix weights × real tokens + attention, forward and backward, without padding.
 
-    Each weight takes part in one multiplication and one addition per token forward, and twice that backward.
-    The keys and values of cross-attention are made of source tokens, the rest of the decoder of target tokens.
+    Per token, each weight takes one multiplication and one addition forward and twice that
+    backward. Keys and values of cross-attention are projected from source tokens; everything else
+    in the decoder acts on target tokens.
     """
-    source = torch.tensor(
-        [len(source) + 1.0 for source, _ in pairs], dtype=torch.float64
-    )  # </s> counts
+    source = torch.tensor([len(source) + 1.0 for source, _ in pairs], dtype=torch.float64)  # + </s>
     target = torch.tensor([len(target) + 1.0 for _, target in pairs], dtype=torch.float64)
-    width, attention = model.width, model.heads * model.head_size
-    block, inner = width * attention, 2 * width * model.inner
-    matrices = (
-        model.encoder_layers * (4 * block + inner) * source
-        + model.decoder_layers * 2 * block * source
-    )
-    matrices = matrices + (model.decoder_layers * (6 * block + inner) + classes * width) * target
-    looked_at = model.encoder_layers * source**2
-    looked_at = looked_at + model.decoder_layers * (target * (target + 1) / 2 + target * source)
-    return float((6 * matrices + 12 * attention * looked_at).sum())
+    attention = model.heads * model.head_size
+    projection = model.width * attention
+    feed_forward = 2 * model.width * model.inner
+    encoder = model.encoder_layers * (4 * projection + feed_forward)
+    cross_keys_and_values = model.decoder_layers * 2 * projection
+    decoder = model.decoder_layers * (6 * projection + feed_forward)
+    matrices = encoder * source + cross_keys_and_values * source
+    matrices = matrices + (decoder + classes * model.width) * target
+    causal = target * (target + 1) / 2
+    scores = model.encoder_layers * source**2
+    scores = scores + model.decoder_layers * (causal + target * source)
+    return float((6 * matrices + 12 * attention * scores).sum())
 
 
 def best_product(device: torch.device, tries: int = 8) -> float:
-    """The machine's limit: operations per second of the best of several 2048³ float32 products."""
-    a, b = torch.randn(MATRIX, MATRIX, device=device), torch.randn(MATRIX, MATRIX, device=device)
+    """Return the matrix peak: operations per second of the fastest 2048³ product in float32."""
+    a = torch.randn(MATRIX, MATRIX, device=device)
+    b = torch.randn(MATRIX, MATRIX, device=device)
     best = float("inf")
     for _ in range(tries):
         started = time.perf_counter()

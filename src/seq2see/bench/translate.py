@@ -1,11 +1,7 @@
-"""The frontier of translating with one model on this machine: what each setting gives, and which to take."""
+"""Speed, memory and BLEU of every way to translate with one model on this machine."""
 
 import itertools
-import json
 import math
-import os
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,38 +10,38 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seq2see.bench.worker import Job, Measured, Setting
-from seq2see.ct2.convert import convert, refuse
+from seq2see.bench.process import run_worker
+from seq2see.bench.rounds import medians, rounds, turns
+from seq2see.bench.translate_worker import Job, Measured, Setting
+from seq2see.ct2.convert import refuse
 from seq2see.ct2.engine import cores, library
-from seq2see.ct2.parity import logged, sentences
+from seq2see.ct2.export import convert, logged, sentences
 from seq2see.errors import InputError, WorkError
-from seq2see.scoring.bleu import score
-from seq2see.scoring.card import machine
-from seq2see.tasks.table import load
-from seq2see.tasks.translator import Translator
+from seq2see.scoring.bleu import machine, score
+from seq2see.tasks.translate import Translator, load
 from seq2see.text import corpora
 
 SAMPLE = 100  # sentences translated one by one
-AT_LEAST = 1.0  # seconds of measured throughput; a short text is translated again and again
-FILL = 240  # sentences: the few of a log or made up are repeated, so that they fill a batch
+AT_LEAST = 1.0  # seconds of measured throughput; a short text is translated repeatedly
+FILL = 240  # sentences: logged or made-up ones are too few for a batch and are repeated
 TOLERANCE = 0.3  # BLEU that a recommended setting may lose
 
 
 @dataclass(frozen=True)
 class Text:
-    """What is translated."""
+    """Sentences to translate."""
 
     name: str
     sources: list[str]
-    references: list[str]  # none: BLEU is unknown
+    references: list[str]  # empty: BLEU is unknown
 
 
 @dataclass(frozen=True)
 class Row(Setting):
-    """A setting and the medians of what was measured."""
+    """Medians over the rounds of one setting."""
 
-    sentences_per_second: float  # the whole text at once
-    p50_ms: float  # one sentence at a time: half of them take at most so long
+    sentences_per_second: float  # the whole text in batches
+    p50_ms: float  # latency, one sentence at a time
     p99_ms: float
     peak_memory_mb: float
     start_seconds: float  # from the start of the process to its first translation
@@ -54,23 +50,23 @@ class Row(Setting):
 
 @dataclass(frozen=True)
 class Failed(Setting):
-    """A setting that could not be measured."""
+    """A setting whose worker failed."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Recommended:
-    """The rows to take, and by which rule."""
+    """The rows to choose, and the rule that chose them."""
 
     rule: str
-    throughput: Row | None  # none if nothing could be measured
+    throughput: Row | None  # None if every setting failed
     latency: Row | None
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """What `bench translate` found."""
+    """Result of `bench translate`."""
 
     model: str
     text: str
@@ -95,10 +91,9 @@ def bench_translate(
     seconds: float = 300.0,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> Frontier:
-    """Measure every engine, precision, beam, batch and number of threads, in turn, round after round.
+    """Measure every combination of engine, precision, beam, batch and threads in rounds.
 
-    All settings are measured once, and again while another round fits into the seconds: what disturbs the machine
-    for a while then disturbs one round of each, and medians do not show it. By default with one thread and with all.
+    By default with one thread and with all.
     """
     for count in threads:
         if count > cores():
@@ -106,19 +101,18 @@ def bench_translate(
                 f"--threads {count}: more than the {cores()} cores that this process may use"
             )
     translator = load(model, "cpu")
-    text = _beginning(text or own_text(translator, model, say), limit)
+    text = _head(text or own_text(translator, model, say), limit)
     with tempfile.TemporaryDirectory() as folder:
         weights, left_out = convert_all(translator, model, Path(folder))
         if left_out:
             say(f"without ct2: {left_out}")
-        wanted = settings(weights, beams, batches, threads or (1, cores()))
         jobs = [
             _job(setting, model, weights[setting.engine, setting.precision], text)
-            for setting in wanted
+            for setting in settings(weights, beams, batches, threads or (1, cores()))
         ]
         measured, errors = in_turn(jobs, seconds, say)
     bleu, signature = _scores(measured, text)
-    rows = [_row(setting, found, bleu.get(setting)) for setting, found in measured.items()]
+    rows = [_row(setting, results, bleu.get(setting)) for setting, results in measured.items()]
     return Frontier(
         model=str(model),
         text=text.name,
@@ -136,7 +130,7 @@ def bench_translate(
 def own_text(
     translator: Translator, model: Path, say: Callable[[str], None], data: Path | None = None
 ) -> Text:
-    """The test set of the recipe, where its corpus is at hand; otherwise what `export` calibrates with."""
+    """Return the recipe's test set if its corpus is available, else the text `export` uses."""
     try:
         corpus = corpora.load(translator.recipe.data, data)
     except InputError as error:
@@ -145,18 +139,19 @@ def own_text(
         test = next(iter(corpus.tests.values()), corpus.val)
         joined = translator.recipe.data.join
         name = test.name if joined == 1 else f"{test.name}, {joined} joined"
-        return Text(
-            name, [source for source, _ in test.pairs], [target for _, target in test.pairs]
-        )
-    name, few = "log.jsonl, repeated", logged(model / "log.jsonl")
+        sources = [source for source, _ in test.pairs]
+        references = [target for _, target in test.pairs]
+        return Text(name, sources, references)
+    name = "log.jsonl, repeated"
+    few = logged(model / "log.jsonl")
     if not few:
-        # Its translations are longer than real ones, since little in it tells a model to end.
+        # Translations of made-up text are too long, since little in it makes a model end.
         name = "made-up text, whose speeds are not those of real text"
         few = [translator.tokenizers.source.decode(ids) for ids in sentences(translator, [])[1]]
     return Text(name, list(itertools.islice(itertools.cycle(few), FILL)), [])
 
 
-def _beginning(text: Text, limit: int) -> Text:
+def _head(text: Text, limit: int) -> Text:
     sources = text.sources[:limit]
     if not any(map(str.strip, sources)):
         raise InputError(
@@ -168,7 +163,7 @@ def _beginning(text: Text, limit: int) -> Text:
 def convert_all(
     translator: Translator, model: Path, folder: Path
 ) -> tuple[dict[tuple[str, str], Path], str | None]:
-    """Where the weights for each engine and precision are; and if CTranslate2 is not among them, why."""
+    """Return the directory of weights per engine and precision, and why CTranslate2 has none."""
     weights = {("torch", "float32"): model}
     try:
         library()
@@ -187,8 +182,11 @@ def settings(
     batches: Iterable[int],
     threads: Sequence[int],
 ) -> list[Setting]:
-    """Every combination; CTranslate2 takes threads as workers side by side, for throughput, or in one, for latency."""
-    found = [
+    """Return every combination.
+
+    CTranslate2 uses threads as parallel workers, for throughput, or inside one, for latency.
+    """
+    combinations = [
         Setting(engine, precision, beam, batch, workers, inside)
         for engine, precision in kinds
         for beam in beams
@@ -196,7 +194,7 @@ def settings(
         for count in threads
         for workers, inside in ([(1, count)] if engine == "torch" else [(count, 1), (1, count)])
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(combinations))
 
 
 def _job(setting: Setting, model: Path, weights: Path, text: Text) -> Job:
@@ -208,80 +206,73 @@ def _job(setting: Setting, model: Path, weights: Path, text: Text) -> Job:
 def in_turn(
     jobs: Sequence[Job], seconds: float, say: Callable[[str], None]
 ) -> tuple[dict[Setting, list[Measured]], dict[Setting, str]]:
-    """Run all jobs, and again as long as one more round fits into the seconds; one that fails is left out then."""
-    measured: dict[Setting, list[Measured]] = {job.setting: [] for job in jobs}
+    """Run all jobs in rounds; return the results of each setting and the errors of those failed."""
+    by_setting = {job.setting: job for job in jobs}
+    places = {setting: place for place, setting in enumerate(by_setting, start=1)}
+    measured: dict[Setting, list[Measured]] = {setting: [] for setting in by_setting}
     errors: dict[Setting, str] = {}
-    begun, rounds = time.perf_counter(), 0
-    while measured and (
-        not rounds or (time.perf_counter() - begun) * (rounds + 1) / rounds <= seconds
-    ):
-        rounds += 1
-        for place, job in enumerate(jobs, start=1):
-            if job.setting in errors:
-                continue
-            say(f"round {rounds} · {place} of {len(jobs)} · {job.setting}")
-            try:
-                measured[job.setting].append(run(job))
-            except WorkError as error:
-                say(f"failed: {error}")
-                errors[job.setting] = str(error)
-                del measured[job.setting]
+    for number, setting in turns([*by_setting], rounds(seconds), failed=errors):
+        say(f"round {number} · {places[setting]} of {len(jobs)} · {setting}")
+        try:
+            measured[setting].append(run(by_setting[setting]))
+        except WorkError as error:
+            say(f"failed: {error}")
+            errors[setting] = str(error)
+            del measured[setting]
     return measured, errors
 
 
 def run(job: Job) -> Measured:
-    """Hand a job to a new process and wait for its figures."""
-    # Like the command itself, the worker does not import from the working folder (-P).
-    command = [sys.executable, "-P", "-m", "seq2see.bench.worker"]
-    environment = os.environ | {"OMP_NUM_THREADS": str(job.setting.threads)}
-    values = json.dumps(asdict(replace(job, started=time.time())))
-    done = subprocess.run(command, input=values.encode(), capture_output=True, env=environment)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").split("\n")
-        reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
-        raise WorkError(f"the worker ended with code {done.returncode}: {reason}")
-    return Measured(**json.loads(done.stdout))
+    """Run a job in a worker process."""
+    figures = run_worker(
+        "seq2see.bench.translate_worker",
+        asdict(replace(job, started=time.time())),
+        {"OMP_NUM_THREADS": str(job.setting.threads)},
+    )
+    return Measured(**figures)
 
 
 def _scores(
     measured: dict[Setting, list[Measured]], text: Text
 ) -> tuple[dict[Setting, float], str | None]:
-    """BLEU of each setting, and its signature; many translate alike, and are scored once."""
+    """Return BLEU of each setting, and its signature; equal translations are scored once."""
     if not text.references:
         return {}, None
-    # One line each, whatever line ends a vocabulary of words may hold, as `evaluate` scores them.
+    # A vocabulary of words may hold line breaks; `evaluate` replaces them by spaces as well.
     outputs = {
-        setting: tuple(" ".join(output.splitlines()) for output in found[0].outputs)
-        for setting, found in measured.items()
+        setting: tuple(" ".join(output.splitlines()) for output in results[0].outputs)
+        for setting, results in measured.items()
     }
-    scores = {each: score(each, text.references) for each in set(outputs.values())}
-    signature = next((each.signature for each in scores.values()), None)
-    return {setting: scores[each].bleu for setting, each in outputs.items()}, signature
+    scores = {lines: score(lines, text.references) for lines in set(outputs.values())}
+    signature = next((scored.signature for scored in scores.values()), None)
+    return {setting: scores[lines].bleu for setting, lines in outputs.items()}, signature
 
 
 def _row(setting: Setting, measured: Sequence[Measured], bleu: float | None) -> Row:
-    median = statistics.median
-    return Row(
-        **asdict(setting),
-        sentences_per_second=median(each.sentences_per_second for each in measured),
-        p50_ms=median(percentile(each.latencies_ms, 50) for each in measured),
-        p99_ms=median(percentile(each.latencies_ms, 99) for each in measured),
-        peak_memory_mb=median(each.peak_memory_mb for each in measured),
-        start_seconds=median(each.start_seconds for each in measured),
-        bleu=bleu,
-    )
+    by_round = [
+        {
+            "sentences_per_second": result.sentences_per_second,
+            "p50_ms": percentile(result.latencies_ms, 50),
+            "p99_ms": percentile(result.latencies_ms, 99),
+            "peak_memory_mb": result.peak_memory_mb,
+            "start_seconds": result.start_seconds,
+        }
+        for result in measured
+    ]
+    figures: dict[str, Any] = medians(by_round)
+    return Row(**asdict(setting), **figures, bleu=bleu)
 
 
 def percentile(values: Sequence[float], share: int) -> float:
-    """The least of the values that at least so many percent do not exceed."""
+    """Return the least value that at least `share` percent of all values do not exceed."""
     return sorted(values)[math.ceil(len(values) * share / 100) - 1]
 
 
 def recommend(rows: Sequence[Row]) -> Recommended:
-    """The fastest rows, of those that translate about as well as the best."""
+    """Choose the fastest rows among those within TOLERANCE of the best BLEU."""
     best = max((row.bleu for row in rows if row.bleu is not None), default=None)
     if best is None:
-        rule = "the fastest of all; without a reference BLEU is unknown, and quality is not weighed"
+        rule = "the fastest of all; BLEU is unknown without a reference, so quality is ignored"
     else:
         rule = f"the fastest of those at most {TOLERANCE} BLEU below the best, {best:.2f}"
     allowed = [row for row in rows if best is None or (row.bleu or 0.0) >= best - TOLERANCE]

@@ -1,29 +1,30 @@
-"""What the tables are made of: the raw JSON in `results`, and rows of Markdown."""
+"""Raw JSON of the benchmarks, and rows of Markdown."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 NOT_YET = "Not run yet."
 
 
 def raw(name: str) -> Any:
-    """What a benchmark has written, or None if it was not run yet."""
+    """Return the JSON that a benchmark has written, or None if it has not been run."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def cards(pattern: str) -> dict[str, Any]:
-    """The score cards whose names fit, in the order of the names."""
+    """Return the score cards whose names match, sorted by name."""
     return {path.stem: raw(path.stem) for path in sorted(RESULTS.glob(f"{pattern}.json"))}
 
 
 def table(*rows: tuple[str, ...]) -> str:
+    """Format rows as Markdown; the first is the head."""
     head, *rest = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rest))
 
 
-def computer(found: Any) -> str:
-    """Where it was measured."""
-    return f"{found['machine']['processor']}, {found['machine']['cores']} cores"
+def computer(result: Any) -> str:
+    """Name the machine of a measurement."""
+    return f"{result['machine']['processor']}, {result['machine']['cores']} cores"

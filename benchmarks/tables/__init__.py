@@ -1,0 +1,64 @@
+"""Tables of the READMEs and docs, generated from the raw JSON in `benchmarks/results`: `make tables`.
+
+A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; none of it is typed by hand.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tables import attention, models, peers, pictures, readme, reproduction, scores, speed
+
+ROOT = Path(__file__).parents[2]
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"results": functools.partial(readme.results, "en")},
+    "README.zh-CN.md": {"results": functools.partial(readme.results, "zh")},
+    "docs/attention.md": {
+        "score functions": attention.score_functions,
+        "attention cost": attention.attention_cost,
+    },
+    "docs/after.md": {
+        "perplexities": models.perplexities,
+        "blanks": models.blanks,
+        "pretraining": models.pretraining,
+    },
+    "docs/before.md": {"architectures": models.architectures},
+    "docs/cheaper.md": {
+        "plain": pictures.plain,
+        "merged": pictures.merged,
+        "pruned": pictures.pruned,
+        "trained": pictures.trained,
+        "long": pictures.long,
+    },
+    "docs/cost.md": {"complexity": attention.complexity},
+    "docs/pictures.md": {"accuracies": pictures.accuracies},
+    "docs/reproduction.md": {
+        "reproduction": reproduction.reproduction,
+        "samples": reproduction.samples,
+    },
+    "docs/speed.md": {
+        "peers training": peers.training,
+        "peers training, quiet": functools.partial(peers.training, "peers-train-quiet"),
+        "peers translation": peers.translation,
+        "utilisation": speed.utilisation,
+        "frontier": speed.frontier,
+        "optimizers": speed.optimizers,
+    },
+    "docs/scores.md": {
+        "recipes": scores.recipes,
+        "multi30k": scores.multi30k,
+        "choices": scores.choices,
+    },
+}
+
+
+def filled(page: str, text: str) -> str:
+    """Return the text of a page with its tables generated anew."""
+    for name, make in PAGES[page].items():
+        body = make()
+        block = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+        text, count = block.subn(lambda match, body=body: match[1] + body + match[2], text)
+        if count != 1:
+            raise SystemExit(f"{page}: the table {name!r} must occur once, not {count} times")
+    return text
