@@ -22,7 +22,8 @@ from seq2see.recipe.schema import Recipe
 from seq2see.scoring import bleu as evaluate
 from seq2see.scoring.compare import compare
 from seq2see.see import figures
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 from seq2see.text.corpora import Parallel
 

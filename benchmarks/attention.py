@@ -31,7 +31,7 @@ from seq2see.bench.memory import peak_resident_mb
 from seq2see.bench.rounds import medians, ratios, turns
 from seq2see.layers.attention import attend
 from seq2see.layers.scores import Additive
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]

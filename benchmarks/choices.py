@@ -18,7 +18,7 @@ from pathlib import Path
 import seq2see
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring import bleu as evaluate
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 from seq2see.training import checkpoint
 

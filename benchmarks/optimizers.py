@@ -20,7 +20,7 @@ import seq2see
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring import bleu as evaluate
 from seq2see.see import figures
-from seq2see.tasks.translate import load
+from seq2see.tasks.table import load
 from seq2see.text import corpora
 
 RATES = {"adam": 0.003, "muon": 0.003}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seq2see.scoring import bleu as evaluate
-from seq2see.tasks.language import load_language
+from seq2see.tasks.table import load_language
 from seq2see.text import corpora
 from seq2see.text.ngrams import NGrams
 

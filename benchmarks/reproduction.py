@@ -20,7 +20,8 @@ from PIL import Image
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring import bleu as evaluate
 from seq2see.see import figures
-from seq2see.tasks.translate import Translator, load
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 from seq2see.text.vocab import UNKNOWN
 

@@ -54,8 +54,8 @@ class Batch:
         return int((self.target_out != PAD).sum())
 
     def to(self, device: torch.device) -> "Batch":
-        tensors = (self.source, self.target_in, self.target_out)
-        return Batch(*(tensor.to(device) for tensor in tensors), self.lines)
+        target_in, target_out = self.target_in.to(device), self.target_out.to(device)
+        return Batch(self.source.to(device), target_in, target_out, self.lines)
 
 
 class AnyBatch(Protocol):

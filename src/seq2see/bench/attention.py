@@ -19,7 +19,7 @@ from seq2see.bench.attention_worker import KERNEL, Job, Measured
 from seq2see.bench.process import run_worker
 from seq2see.bench.rounds import medians
 from seq2see.errors import InputError
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 FITTED = 4  # growth is fitted from a quarter of the longest length on: below, fixed costs show
 HELD = 3  # n × n matrices that attention with weights holds, forward and backward

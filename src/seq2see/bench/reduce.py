@@ -11,15 +11,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2see.batches import Batch
 from seq2see.bench.memory import peak_bytes
 from seq2see.bench.reduce_workload import Workload
 from seq2see.bench.rounds import medians, rounds, turns
-from seq2see.layers.reduction.encoder import Reducible, counts, operations
 from seq2see.layers.reduction.plans import Merging, TopPruning
 from seq2see.layers.trace import Trace
-from seq2see.scoring.bleu import machine
-from seq2see.text.vocab import PAD
+from seq2see.models.reduced import (
+    counts,
+    operations,
+    plan_of,
+    with_merging,
+    with_plan,
+    with_pruning,
+    with_top,
+)
+from seq2see.scoring.card import machine
 
 FASTER = 1.03  # speed-ups below this may be noise
 TOLERANCE = {"bleu": 0.3, "accuracy": 0.5}  # points that a setting which pays may lose
@@ -38,21 +44,22 @@ class Setting:
         plain = self.kind in (UNTOUCHED.kind, TRAINED.kind) or self.shares
         return self.kind if plain else f"{self.kind} {self.amount:g}"
 
-    def apply(self, model: Reducible, seed: int = 1) -> Reducible:
+    def apply(self, model: Any, seed: int = 1) -> Any:
         """Return the model under this setting; the seed matters to random settings alone."""
         if self.kind == UNTOUCHED.kind:
-            return model.with_plan(None)
+            return with_plan(model, None)
         if self.kind == TRAINED.kind:
-            return model.with_plan(model.plan.hard())
+            plan = plan_of(model)
+            return with_plan(model, None if plan is None else plan.hard())
         method, _, variant = self.kind.partition(" ")
         drawn = seed if "random" in variant else None
         if method == "merge":
             match = "neighbours" if variant == "neighbours" else "bipartite"
             schedule = "decreasing" if variant == "decreasing" else "constant"
-            return model.with_merging(int(self.amount), schedule, match, drawn)
+            return with_merging(model, int(self.amount), schedule, match, drawn)
         if method == "threshold":
-            return model.with_pruning(self.amount)
-        return model.with_top(self.shares or self.amount, drawn)
+            return with_pruning(model, self.amount)
+        return with_top(model, self.shares or self.amount, drawn)
 
 
 UNTOUCHED = Setting("untouched", 0)
@@ -131,7 +138,7 @@ def bench_reduce(
     A model trained to prune is also measured with the same number of tokens in each layer, chosen
     otherwise. The untouched model uses fused attention, as it does wherever no weights are needed.
     """
-    plan = workload.model.eval().plan
+    plan = plan_of(workload.model.eval())
     known = [UNTOUCHED] if plan is None else [UNTOUCHED, TRAINED, *_controls(workload)]
     passes: dict[Setting, list[Pass]] = {setting: [] for setting in (*known, *requested)}
     for number, setting in turns([*passes], rounds(seconds), alternate=True):
@@ -154,7 +161,7 @@ def bench_reduce(
     )
 
 
-def _measure(workload: Workload, model: Reducible) -> Pass:
+def _measure(workload: Workload, model: Any) -> Pass:
     _timed(partial(workload.warm_up, model))
     answers, spent = _timed(partial(workload.answer, model))
     per_second = workload.count / spent
@@ -170,7 +177,7 @@ def _timed(run: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - begun
 
 
-def _encode_all(workload: Workload, model: Reducible) -> None:
+def _encode_all(workload: Workload, model: Any) -> None:
     for batch in workload.batches:
         workload.encode(model, batch, None)
 
@@ -180,7 +187,7 @@ def _controls(workload: Workload) -> list[Setting]:
 
     They keep the tokens that receive the most attention, or random ones.
     """
-    plan = workload.model.plan
+    plan = plan_of(workload.model)
     if isinstance(plan, Merging):
         return []
     _, tokens = _work(workload, TRAINED.apply(workload.model))
@@ -192,24 +199,25 @@ def _controls(workload: Workload) -> list[Setting]:
 
 
 @torch.inference_mode()
-def _work(workload: Workload, model: Reducible) -> tuple[Tensor, Tensor]:
+def _work(workload: Workload, model: Any) -> tuple[Tensor, Tensor]:
     """Sum operations per layer, and tokens before and after each layer, over the test set."""
+    plan = plan_of(model)
     totals = torch.zeros(len(model.encoder))
     left = torch.zeros(len(model.encoder) + 1)
     for batch in workload.batches:
         trace = Trace(weights=False)
-        counted = model if model.plan is not None else model.with_merging(0)
+        counted = model if plan is not None else with_merging(model, 0)
         workload.encode(counted, batch, trace)
-        tokens = counts(_tokens(batch, trace), trace.reductions)
-        totals += torch.tensor(operations(model.encoder, tokens, model.plan))
+        tokens = counts(workload.tokens(batch, trace), trace.reductions)
+        totals += torch.tensor(operations(model.encoder, tokens, plan))
         left += torch.stack(tokens).sum(1)
     return totals, left
 
 
 @torch.inference_mode()
-def _row(setting: Setting, model: Reducible, workload: Workload, passes: Sequence[Pass]) -> Row:
+def _row(setting: Setting, model: Any, workload: Workload, passes: Sequence[Pass]) -> Row:
     totals, left = _work(workload, model)
-    largest = max(workload.batches, key=lambda batch: batch.source.numel())
+    largest = max(workload.batches, key=workload.size)
     middle = medians([asdict(measured) for measured in passes])
     return Row(
         **asdict(setting),
@@ -220,13 +228,6 @@ def _row(setting: Setting, model: Reducible, workload: Workload, passes: Sequenc
         peak_memory_mb=peak_bytes(partial(workload.encode, model, largest, None)) / 2**20,
         quality=statistics.mean(measured.quality for measured in passes),
     )
-
-
-def _tokens(batch: Batch, trace: Trace) -> Tensor:
-    """Count the tokens of each sentence or picture: (B,)."""
-    if batch.source.dim() == 2:
-        return (batch.source != PAD).sum(1)
-    return torch.tensor([trace.reductions[0].source.shape[1]] * len(batch.source))
 
 
 def what_pays(rows: Sequence[Row], tolerance: float) -> Row | None:

@@ -6,42 +6,59 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from seq2see.batches import Batch, IdPair, collate
+from seq2see.batches import Batch, Examples, IdPair, Lengths, TextExamples
 from seq2see.bench.translate import Text, own_text
 from seq2see.errors import InputError
-from seq2see.layers.reduction.encoder import Reducible
 from seq2see.layers.trace import Trace
-from seq2see.pictures import datasets as albums
-from seq2see.recipe.schema import Recipe
+from seq2see.models.reduced import reducible
 from seq2see.scoring.bleu import score
-from seq2see.tasks.images import load_pictures
-from seq2see.tasks.text import collate_of, encode, fitting
-from seq2see.tasks.translate import Translator, load, opened, recipe_of
-from seq2see.text import corpora
+from seq2see.tasks.classify import Classify
+from seq2see.tasks.images import Images
+from seq2see.tasks.table import open_model, task_of
+from seq2see.tasks.text import fitting
+from seq2see.tasks.translator import Translator
+from seq2see.text.vocab import PAD
 
 WARM_UP_SENTENCES = 4
+TASKS = ("translate", "classify", "images")  # with an encoder that is pooled or attended to
 
 
 @dataclass(frozen=True)
 class Workload:
     """A model, its test set in batches, and how to run and score it."""
 
-    model: Reducible
+    model: Any
     name: str
-    batches: list[Batch]
+    batches: list[Any]
     measure: str  # of quality: bleu or accuracy
     answer: Callable[[Any], Any]
     quality: Callable[[Any], float]
-    encode: Callable[[Any, Batch, Trace | None], object]
+    encode: Callable[[Any, Any, Trace | None], object]
     warm_up: Callable[[Any], object]  # a small part of `answer`
     decodes: bool  # whether an answer takes more than the encoder
+
+    @property
+    def text(self) -> bool:
+        """Whether the model reads text, not pictures."""
+        return isinstance(self.batches[0], Batch)
 
     @property
     def count(self) -> int:
         """Number of sentences or pictures."""
         return sum(len(batch.lines) for batch in self.batches)
+
+    def tokens(self, batch: Any, trace: Trace) -> Tensor:
+        """Count the tokens of each sentence or picture: (B,)."""
+        if self.text:
+            real: Tensor = batch.source != PAD
+            return real.sum(1)
+        return torch.tensor([trace.reductions[0].source.shape[1]] * len(batch.lines))
+
+    def size(self, batch: Any) -> int:
+        return int((batch.source if self.text else batch.pixels).numel())
 
 
 def workload_of(
@@ -54,22 +71,19 @@ def workload_of(
     beam: int = 1,
 ) -> Workload:
     """Open a model directory with the head of its recipe's test set, or of a text to translate."""
-    recipe = recipe_of(directory, "translate", "classify", "images")
-    if recipe.task == "translate":
-        translator = load(directory, "cpu")
-        text = text or own_text(
-            translator, directory, lambda line: print(line, file=sys.stderr), data
-        )
-        return _translation(translator, directory, text, limit, batch, beam)
+    opened = open_model(directory, "cpu", tasks=TASKS)
+    if isinstance(opened, Translator):
+        if text is None:
+            text = own_text(opened, directory, lambda line: print(line, file=sys.stderr), data)
+        return _translation(opened, directory, text, limit, batch, beam)
     if text is not None:
         raise InputError(
             "--source is for translation models; other models use the test set of their recipe"
         )
-    read = _pictures if recipe.task == "images" else _labelled_texts
-    model, name, pairs = read(directory, recipe, data)
-    batches = [collate_of(recipe)(pairs, lines) for lines in _by_length(pairs, limit, batch)]
+    name, examples = _test_examples(opened, directory, data)
+    batches = [examples.batch(lines) for lines in _by_length(examples.lengths, limit, batch)]
     return Workload(
-        model,
+        opened.model,
         name,
         batches,
         "accuracy",
@@ -81,25 +95,17 @@ def workload_of(
     )
 
 
-def _pictures(
-    directory: Path, recipe: Recipe, data: Path | None
-) -> tuple[Any, str, Sequence[IdPair]]:
-    classifier = load_pictures(directory, "cpu")
-    album = albums.load(recipe.data, data)
-    name = next(iter(album.tests))
-    return classifier.model, name, classifier.shown(album, name)
-
-
-def _labelled_texts(
-    directory: Path, recipe: Recipe, data: Path | None
-) -> tuple[Any, str, Sequence[IdPair]]:
-    _, pair, model = opened(directory, "classify")
-    test = next(iter(corpora.load(recipe.data, data).tests.values()), None)
-    if test is None:
+def _test_examples(opened: Any, directory: Path, data: Path | None) -> tuple[str, Examples]:
+    """The first test set of a classifier of pictures or of text."""
+    task = task_of(opened.recipe)
+    corpus = task.data(data)
+    if not corpus.tests:
         raise InputError(f"{directory}: the data of its recipe has no test set")
-    encoded = encode(recipe, pair, test)
-    fits = fitting(encoded, recipe.data.max_length, test.name)
-    return model, test.name, [encoded[line] for line in fits]
+    name: str = corpus.tests[0]
+    if isinstance(task, Images):
+        return name, task.test_examples(opened, corpus, name)
+    assert isinstance(task, Classify)
+    return name, task.held_out(opened.tokenizers, corpus.corpus.tests[name])[1]
 
 
 def _translation(
@@ -116,8 +122,8 @@ def _translation(
     fits = fitting(encoded, recipe.data.max_length, text.name)[:limit]
     sources = [text.sources[line] for line in fits]
     references = [text.references[line] for line in fits]
-    pairs = [encoded[line] for line in fits]
-    if not isinstance(translator.model, Reducible):
+    examples = TextExamples([encoded[line] for line in fits])
+    if not reducible(translator.model):
         raise InputError(
             f"{directory}: model.kind {recipe.model.kind!r} has no encoder that can merge or prune"
         )
@@ -128,7 +134,7 @@ def _translation(
     return Workload(
         translator.model,
         text.name,
-        [collate(pairs, lines) for lines in _by_length(pairs, limit, batch)],
+        [examples.batch(lines) for lines in _by_length(examples.lengths, limit, batch)],
         "bleu",
         answer=lambda model: translate(model, sources),
         quality=lambda outputs: score(outputs, references).bleu,
@@ -138,15 +144,14 @@ def _translation(
     )
 
 
-def _by_length(pairs: Sequence[IdPair], limit: int, size: int) -> list[list[int]]:
+def _by_length(lengths: Lengths, limit: int, size: int) -> list[list[int]]:
     """Group the first lines into batches of similar length."""
-    lines = sorted(range(min(limit, len(pairs))), key=lambda line: len(pairs[line][0]))
+    lines = lengths[:limit, 0].argsort(kind="stable").tolist()
     return [lines[start : start + size] for start in range(0, len(lines), size)]
 
 
-def _accuracy(guesses: Sequence[Tensor], batches: Sequence[Batch]) -> float:
+def _accuracy(guesses: Sequence[Tensor], batches: Sequence[Any]) -> float:
     right = sum(
-        int((guess == batch.target_out).sum())
-        for guess, batch in zip(guesses, batches, strict=True)
+        int((guess == batch.targets).sum()) for guess, batch in zip(guesses, batches, strict=True)
     )
     return 100 * right / sum(len(batch.lines) for batch in batches)

@@ -3,22 +3,25 @@
 import itertools
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from seq2see.batches import IdPair, plan
+from seq2see.batches import Lengths, TextExamples, epoch_batches
 from seq2see.errors import InputError
-from seq2see.models.build import build
+from seq2see.models.build import pass_tokens
 from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
-from seq2see.scoring import bleu as evaluate
-from seq2see.tasks.text import encode, fitting
-from seq2see.text import corpora, tokenizers
+from seq2see.scoring.card import machine
+from seq2see.tasks.table import task_of
+from seq2see.tasks.text import TextData
+from seq2see.tasks.translate import Translate
 from seq2see.training import optimizer as optimizers
 from seq2see.training.update import Gradients, workers_for
 
@@ -41,25 +44,25 @@ def bench_train(
     recipe: Recipe, data: Path | None, seconds: float, device: torch.device
 ) -> dict[str, Any]:
     """Train on the recipe's own batches until `seconds` of updates have been measured."""
-    if recipe.task != "translate":
+    task = task_of(recipe)
+    if not isinstance(task, Translate):
         raise InputError(f"task = {recipe.task!r}: bench train measures translation alone")
-    corpus = corpora.load(recipe.data, data)
-    pair = tokenizers.train(
-        recipe.tokenizer, recipe.data.source, recipe.data.target, corpus.train.pairs
-    )
-    encoded = encode(recipe, pair, corpus.train)
-    pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
+    corpus = task.data(data)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus.prepare(Path(folder), None)
     config = recipe.train
     torch.manual_seed(config.seed)
-    model = build(recipe, len(pair.source), len(pair.target)).to(device).train()
+    model = task.build(corpus).to(device).train()
     optimizer = optimizers.optimizer(model, config.optimizer)
     peak = best_product(device)
-    workers = workers_for(pairs, plan(pairs, config, epoch=1), config.accumulate, device)
-    gradients = Gradients(model, config, workers)
+    lengths = corpus.train(1).lengths
+    workers = workers_for(lengths, epoch_batches(lengths, config, 1), config.accumulate, device)
+    gradients = Gradients(model, task.loss, workers, pass_tokens(model))
     tally = Tally()
-    for update, batches in enumerate(_updates(pairs, config)):
+    classes = len(corpus.tokenizers.target)
+    for update, (examples, batches) in enumerate(_updates(corpus, config)):
         started = time.perf_counter()
-        _, tokens = gradients.fill(pairs, batches, f"bench/{update}")
+        _, tokens = gradients.fill(examples, batches, f"bench/{update}")
         nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf")).item()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -67,14 +70,14 @@ def bench_train(
             continue
         tally.updates += 1
         tally.seconds += time.perf_counter() - started
-        trained = [pairs[line] for lines in batches for line in lines]
+        trained = examples.lengths[[line for lines in batches for line in lines]]
         tally.target_tokens += tokens
-        tally.source_tokens += sum(len(source) + 1 for source, _ in trained)
-        tally.operations += training_operations(trained, recipe.model, len(pair.target))
+        tally.source_tokens += int(trained[:, 0].sum())
+        tally.operations += training_operations(trained, recipe.model, classes)
         if tally.seconds >= seconds:
             break
     peak = max(peak, best_product(device))
-    return _result(recipe, model, tally, peak) | {"workers": workers, "machine": evaluate.machine()}
+    return _result(recipe, model, tally, peak) | {"workers": workers, "machine": machine()}
 
 
 def _result(recipe: Recipe, model: nn.Module, tally: Tally, peak: float) -> dict[str, Any]:
@@ -94,23 +97,23 @@ def _result(recipe: Recipe, model: nn.Module, tally: Tally, peak: float) -> dict
     }
 
 
-def _updates(pairs: Sequence[IdPair], config: TrainConfig) -> Iterator[list[list[int]]]:
+def _updates(data: TextData, config: TrainConfig) -> Iterator[tuple[TextExamples, list[list[int]]]]:
     """Yield the batches of each update, epoch after epoch, in the order of training."""
     for epoch in itertools.count(1):
-        batches = plan(pairs, config, epoch)
+        examples = data.train(epoch)
+        batches = epoch_batches(examples.lengths, config, epoch)
         for start in range(0, len(batches), config.accumulate):
-            yield batches[start : start + config.accumulate]
+            yield examples, batches[start : start + config.accumulate]
 
 
-def training_operations(pairs: Sequence[IdPair], model: ModelConfig, classes: int) -> float:
+def training_operations(lengths: Lengths, model: ModelConfig, classes: int) -> float:
     """Count 6 × matrix weights × real tokens + attention, forward and backward, without padding.
 
     Per token, each weight takes one multiplication and one addition forward and twice that
     backward. Keys and values of cross-attention are projected from source tokens; everything else
     in the decoder acts on target tokens.
     """
-    source = torch.tensor([len(source) + 1.0 for source, _ in pairs], dtype=torch.float64)  # + </s>
-    target = torch.tensor([len(target) + 1.0 for _, target in pairs], dtype=torch.float64)
+    source, target = lengths.astype(np.float64).T  # with </s>
     attention = model.heads * model.head_size
     projection = model.width * attention
     feed_forward = 2 * model.width * model.inner

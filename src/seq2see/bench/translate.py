@@ -13,12 +13,14 @@ from typing import Any
 from seq2see.bench.process import run_worker
 from seq2see.bench.rounds import medians, rounds, turns
 from seq2see.bench.translate_worker import Job, Measured, Setting
-from seq2see.ct2.convert import refuse
+from seq2see.ct2.convert import convert, refuse
 from seq2see.ct2.engine import cores, library
-from seq2see.ct2.export import convert, logged, sentences
+from seq2see.ct2.parity import logged, sentences
 from seq2see.errors import InputError, WorkError
-from seq2see.scoring.bleu import machine, score
-from seq2see.tasks.translate import Translator, load
+from seq2see.scoring.bleu import score
+from seq2see.scoring.card import machine
+from seq2see.tasks.table import load
+from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 
 SAMPLE = 100  # sentences translated one by one

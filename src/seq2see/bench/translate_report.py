@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from seq2see.bench.translate import Frontier, Recommended, Row
-from seq2see.see.comparison import table
+from seq2see.see.tables import table
 
 HEADS = ["engine", "precision", "beam", "batch", "workers × threads"]
 HEADS += ["sentences/s", "p50 ms", "p99 ms", "RAM MB", "start s", "BLEU"]

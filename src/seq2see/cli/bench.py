@@ -191,8 +191,7 @@ def bench_reduce(
     amounts = (merges or [], thresholds or [], keeps or [])
     if merges is thresholds is keeps is None:
         amounts = (MERGES, THRESHOLDS, KEEPS)
-    is_text = workload.batches[0].source.dim() == 2
-    frontier = bench_reduce(workload, settings(*amounts, text=is_text), seconds)
+    frontier = bench_reduce(workload, settings(*amounts, text=workload.text), seconds)
     show({"model": str(model), **asdict(frontier)}, report(frontier), as_json)
     if out is not None:
         figures.save(draw(frontier), out)

@@ -104,15 +104,11 @@ def classify(
     Prints one line each: label, probability, and the text or file name. A picture's line is
     followed by its likeliest labels.
     """
-    from seq2see.tasks.table import load_language, load_pictures
-    from seq2see.tasks.translate import recipe_of
+    from seq2see.tasks.picture_model import PictureModel
+    from seq2see.tasks.table import open_model
 
-    pictures = recipe_of(model, "classify", "images").task == "images"
-    classifier = (
-        load_pictures(model, device, merge)
-        if pictures
-        else load_language(model, device, "classify", merge)
-    )
+    classifier = open_model(model, device, merge, tasks=("classify", "images"))
+    pictures = isinstance(classifier, PictureModel)
     inputs = _read(texts)
     for text, labelled in zip(inputs, classifier.classify(inputs), strict=True):
         probabilities = labelled.probabilities

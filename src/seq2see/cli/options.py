@@ -1,4 +1,4 @@
-"""What commands share: their options, the texts those name, and how results are printed."""
+"""Options that commands share, the files they name, and the printing of results."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from seq2see.errors import InputError
 from seq2see.files import write_text
 
 Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
-Data = Annotated[Path | None, typer.Option("--data", help="The corpus' own folder.")]
+Data = Annotated[Path | None, typer.Option("--data", help="The folder of the corpus.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 Set = Annotated[
@@ -19,7 +19,7 @@ Set = Annotated[
 ]
 Merge = Annotated[
     int | None,
-    typer.Option("--merge", min=0, help="Merge so many tokens in each layer of the encoder."),
+    typer.Option("--merge", min=0, help="Tokens to merge in each layer of the encoder."),
 ]
 Beam = Annotated[
     int | None, typer.Option("--beam", min=1, max=64, help="Beam size; by default the recipe's.")
@@ -27,7 +27,7 @@ Beam = Annotated[
 
 
 def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], list[str]]:
-    """The lines of --source and --reference; none where they are not given."""
+    """Read the lines of --source and --reference; [] for a file that is not given."""
     from seq2see.text.corpora import read_aligned, read_lines
 
     if source is None:
@@ -41,7 +41,7 @@ def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], 
 
 
 def show(values: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
-    """Print a result, as JSON or for a reader."""
+    """Print a result as JSON or as text."""
     print(json.dumps(values, ensure_ascii=False) if as_json else "\n".join(lines))
 
 

@@ -34,18 +34,19 @@ def see_attention(
     Rows are query positions, columns are key positions.
     """
     from seq2see.see import figures, pictures
-    from seq2see.tasks.table import load, load_pictures
-    from seq2see.tasks.translate import recipe_of
+    from seq2see.tasks.picture_model import PictureModel
+    from seq2see.tasks.table import open_model
 
     figures.check(out)
-    if recipe_of(model, "translate", "images").task == "images":
+    opened = open_model(model, device, tasks=("translate", "images"))
+    if isinstance(opened, PictureModel):
         if target is not None:
             raise InputError(f"--target {target!r}: an image model does not translate")
-        sight = load_pictures(model, device).explain(text)
-        figures.save(pictures.draw(sight), out)
-        print(sight.found.label)
+        seen = opened.explain(text)
+        figures.save(pictures.draw(seen), out)
+        print(seen.prediction.label)
         return
-    explanation = load(model, device).explain(text, target)
+    explanation = opened.explain(text, target)
     figures.save(figures.attention(explanation), out)
     print(explanation.target)
 
@@ -136,6 +137,7 @@ def see_merging(
     ] = False,
 ) -> None:
     """Draw which words or patches each layer merges; by default as the model was trained to."""
+    from seq2see.models.reduced import with_merging
     from seq2see.see import figures, reducing
 
     figures.check(out)
@@ -145,7 +147,7 @@ def see_merging(
     reducible = subject.model
     if merge is not None:
         match = "neighbours" if neighbours else "bipartite"
-        reducible = reducible.with_merging(merge, match=match)
+        reducible = with_merging(reducible, merge, match=match)
     trace = reducing.follow(reducible, subject.batch)
     figures.save(subject.draw(trace), out)
     print("\n".join(trace.report(subject.tokens)))
@@ -168,6 +170,7 @@ def see_pruning(
     ] = None,
 ) -> None:
     """Draw which words or patches each layer prunes; by default as the model was trained to."""
+    from seq2see.models.reduced import with_pruning, with_top
     from seq2see.see import figures, reducing
 
     figures.check(out)
@@ -176,9 +179,9 @@ def see_pruning(
     subject = reducing.read_subject(model, argument)
     reducible = subject.model
     if threshold is not None:
-        reducible = reducible.with_pruning(threshold)
+        reducible = with_pruning(reducible, threshold)
     if keep is not None:
-        reducible = reducible.with_top(keep)
+        reducible = with_top(reducible, keep)
     trace = reducing.follow(reducible, subject.batch)
     figures.save(subject.draw(trace), out)
     print("\n".join(trace.report(subject.tokens)))

@@ -10,7 +10,7 @@ import torch
 from seq2see.batches import Ids
 from seq2see.ct2.engine import Engine, Setting, cores
 from seq2see.decoding.hypotheses import Search
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 
 BATCHES = (1024, 512, 2048, 4096, 16384)  # source tokens × beam
 CALIBRATION = 10.0  # seconds, in all

@@ -16,7 +16,7 @@ from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.scores import Bilinear, Projected, dot
 from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import Recipe
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text.tokenizers import Tokenizers
 
 SUPPORTED = {

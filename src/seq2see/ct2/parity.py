@@ -13,7 +13,7 @@ from seq2see.ct2.engine import Engine
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import WorkError
-from seq2see.tasks.translate import Translator
+from seq2see.tasks.translator import Translator
 from seq2see.text.vocab import UNKNOWN
 
 TOLERANCE = 1e-4  # of log p, relative beyond 1; the models that we have trained differ by 5e-6

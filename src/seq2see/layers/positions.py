@@ -45,7 +45,8 @@ class LearnedPositions(nn.Module):
         end = start + like.shape[-2]
         if end > (known := self.embedding.num_embeddings):
             raise ValueError(f"a sentence has {end} positions; {known} were learned")
-        return self.embedding.weight[start:end] * self.embedding.embedding_dim**0.5  # (T, D)
+        scale: float = self.embedding.embedding_dim**0.5
+        return self.embedding.weight[start:end] * scale  # (T, D)
 
 
 def rotate(x: Tensor, encodings: Tensor) -> Tensor:

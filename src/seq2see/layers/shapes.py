@@ -109,8 +109,10 @@ class KeysValues:
 
     def select(self, rows: Tensor) -> "KeysValues":
         """Keep, repeat or reorder sentences."""
-        tensors = (self.keys, self.values, self.mask, self.bias)
-        return KeysValues(*(None if x is None else x.index_select(0, rows) for x in tensors))
+        mask = None if self.mask is None else self.mask.index_select(0, rows)
+        bias = None if self.bias is None else self.bias.index_select(0, rows)
+        keys, values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
+        return KeysValues(keys, values, mask, bias)
 
 
 def check_attention(

@@ -157,7 +157,7 @@ class PrefixModel(Stack):
             added["source_embedding"] = nn.Embedding(source_size, config.width)
         parts.initialise(added, config)
         self.segment_embedding: Any = added["segment_embedding"]
-        self.source_embedding = self.target_embedding
+        self.source_embedding: Any = self.target_embedding
         if tie != "all":
             self.source_embedding = added["source_embedding"]
 

@@ -156,7 +156,7 @@ def _transform(layer: EncoderLayer, tokens: Tokens, step: Reduction) -> Tensor:
     return tokens.states.index_put((tokens.real,), real)
 
 
-def reducible(model: nn.Module) -> bool:
+def reducible(model: object) -> bool:
     """Whether the model has an encoder whose tokens may be merged or pruned."""
     return isinstance(getattr(model, "encoder", None), (Encoder, ReducedEncoder))
 

@@ -56,7 +56,7 @@ class Transformer(nn.Module):
         """Source ids (B, S) → memory."""
         rows = layout(source != PAD)
         x = rows.gather(self.embed(self.source_embedding, self.source_positions, source))
-        memory = self.encoder(x, padding_mask(source, PAD), trace, rows)
+        memory: Memory = self.encoder(x, padding_mask(source, PAD), trace, rows)
         return replace(memory, states=self.encoder_norm(memory.states))
 
     def start(self, memory: Memory) -> State:

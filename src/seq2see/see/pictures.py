@@ -44,24 +44,29 @@ def _kept(weights: Tensor) -> Tensor:
     return (weights.sum(-1, keepdim=True) > 0).to(weights)
 
 
-def draw(sight: PictureExplanation) -> Figure:
+def draw(explanation: PictureExplanation) -> Figure:
     """Draw the picture and the rollout, then every head, each scaled to its own maximum."""
-    layers = len(sight.weights)
-    heads, tokens, _ = sight.weights[0].shape
+    layers = len(explanation.weights)
+    heads, tokens, _ = explanation.weights[0].shape
     columns = max(heads, 2)
     figure = Figure(figsize=(1.3 * columns + 0.4, 1.55 * (layers + 1) + 0.5), layout="constrained")
-    label, probability = next(iter(sight.found.probabilities.items()))
-    has_class_token = tokens > sight.grid[0] * sight.grid[1]
+    label, probability = next(iter(explanation.prediction.probabilities.items()))
+    has_class_token = tokens > explanation.grid[0] * explanation.grid[1]
     queries = "attention of the class token" if has_class_token else "mean attention of all patches"
     figure.suptitle(f"{label} ({probability:.1%})\n{queries}", fontsize=10, parse_math=False)
     panels: Any = figure.subplots(layers + 1, columns, squeeze=False)
     for axes in panels.flat:
         axes.set_axis_off()
-    _panel(panels[0][0], sight.pixels, None, "input")
-    _panel(panels[0][1], sight.pixels, on_patches(rollout(sight.weights), sight.grid), "rollout")
-    for i, weights in enumerate(sight.weights):
-        for j, shares in enumerate(on_patches(weights, sight.grid)):
-            _panel(panels[i + 1][j], sight.pixels, shares, layer_and_head(i, j))
+    _panel(panels[0][0], explanation.pixels, None, "input")
+    _panel(
+        panels[0][1],
+        explanation.pixels,
+        on_patches(rollout(explanation.weights), explanation.grid),
+        "rollout",
+    )
+    for i, weights in enumerate(explanation.weights):
+        for j, shares in enumerate(on_patches(weights, explanation.grid)):
+            _panel(panels[i + 1][j], explanation.pixels, shares, layer_and_head(i, j))
     return figure
 
 

@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
-from seq2see.batches import Batch, collate
+from seq2see.batches import collate
 from seq2see.errors import InputError
-from seq2see.layers.reduction.encoder import Reducible, counts, operations
 from seq2see.layers.trace import Trace
+from seq2see.models.reduced import counts, operations, plan_of, reducible, with_plan
 from seq2see.see.figures import GREY
 from seq2see.tasks.picture_model import PictureModel
-from seq2see.tasks.table import load_pictures
-from seq2see.tasks.translate import opened, recipe_of
+from seq2see.tasks.table import open_model, task_of
+from seq2see.tasks.text import TextTask
 
 LETTER, ROW, MARGIN = 0.066, 0.46, 1.6  # inches: a letter, a layer, the titles of the layers
 FADED = "#cccccc"
@@ -70,8 +70,8 @@ class ReductionTrace:
 class Subject:
     """A text or a picture, and the model that reads it."""
 
-    model: Reducible
-    batch: Batch
+    model: Any
+    batch: Any
     title: str
     tokens: list[str]  # of a text, with </s>; or "class", if there is one, and "row/column" patches
     pixels: Tensor | None = None  # (C, H, W), bytes
@@ -86,15 +86,17 @@ class Subject:
 
 def read_subject(directory: Path, argument: str) -> Subject:
     """Open a model and read its input: a sentence, or the path of a picture."""
-    recipe = recipe_of(directory, "translate", "classify", "images")
-    if recipe.task == "images":
-        return _picture(load_pictures(directory, "cpu"), argument)
-    recipe, pair, model = opened(directory, recipe.task)
-    if not isinstance(model, Reducible):
+    opened = open_model(directory, "cpu", tasks=("translate", "classify", "images"))
+    if isinstance(opened, PictureModel):
+        return _picture(opened, argument)
+    recipe = opened.recipe
+    if not reducible(opened.model):
         raise InputError(
             f"{directory}: model.kind {recipe.model.kind!r} has no encoder that can merge or prune"
         )
-    tokenizer = pair.source if recipe.task == "translate" else pair.target
+    task = task_of(recipe)
+    assert isinstance(task, TextTask)
+    tokenizer = task.reader(opened.tokenizers)
     limit = recipe.data.max_length
     ids = tokenizer.encode(argument)
     if not 0 < len(ids) <= limit:
@@ -102,7 +104,7 @@ def read_subject(directory: Path, argument: str) -> Subject:
             f"the text has {len(ids)} tokens; the model takes 1 to data.max_length = {limit}"
         )
     tokens = [*tokenizer.pieces(argument), "</s>"]
-    return Subject(model, collate([(ids, [])], [0]), argument, tokens)
+    return Subject(opened.model, collate([(ids, [])], [0]), argument, tokens)
 
 
 def _picture(pictures: PictureModel, path: str) -> Subject:
@@ -116,20 +118,21 @@ def _picture(pictures: PictureModel, path: str) -> Subject:
 
 
 @torch.inference_mode()
-def follow(model: Reducible, batch: Batch) -> ReductionTrace:
+def follow(model: Any, batch: Any) -> ReductionTrace:
     """Trace one input through a model that merges or prunes, with soft thresholds made hard."""
-    if model.plan is None:
+    plan = plan_of(model)
+    if plan is None:
         raise InputError(
             "this model was trained neither to merge nor to prune; give an amount to reduce by"
         )
-    model = model.with_plan(model.plan.hard())
+    model = with_plan(model, plan.hard())
     trace = Trace(weights=False)
     model.eval()(batch, trace)
     steps = trace.reductions
     tokens = torch.tensor([steps[0].source.shape[1]])
     return ReductionTrace(
         [step.source[0].tolist() for step in steps],
-        operations(model.encoder, counts(tokens, steps), model.plan),
+        operations(model.encoder, counts(tokens, steps), plan_of(model)),
         operations(model.encoder, [tokens] * (len(steps) + 1)),
     )
 

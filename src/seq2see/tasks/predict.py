@@ -32,7 +32,8 @@ def logit_loss(model: nn.Module, batch: Any, config: TrainConfig) -> Tensor:
     trace = reduction_trace(model)
     logits = model(batch, trace)
     loss = smoothed_loss(logits, batch.targets, config.label_smoothing, config.smoothing)
-    return loss + batch.target_tokens * reduction_cost(model, trace)
+    targets: int = batch.target_tokens
+    return loss + targets * reduction_cost(model, trace)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,47 @@
+"""The commands that train: demo, train."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from seq2see.cli.options import Data, Device, Set
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The run directory.")] = Path("runs/demo"),
+    minutes: Annotated[float | None, typer.Option(help="Training time.")] = None,
+    device: Device = "auto",
+) -> None:
+    """Train on the embedded corpus, score it, translate, and draw its attention."""
+    from seq2see.cli.demo import demo
+
+    demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    data: Data = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Budget in place of the recipe's: train.minutes.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
+    ] = False,
+    init: Annotated[
+        Path | None, typer.Option(help="Start from the weights of this model directory that fit.")
+    ] = None,
+    overrides: Set = None,
+    device: Device = "auto",
+) -> None:
+    """Train the model of a recipe, and score it."""
+    from seq2see.tasks.run import train
+
+    settings = list(overrides or [])
+    if minutes is not None:
+        settings.append(f"train.minutes={minutes}")
+    train(recipe, data=data, out=out, overrides=settings, resume=resume, init=init, device=device)

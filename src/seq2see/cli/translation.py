@@ -1,0 +1,262 @@
+"""The commands of translation models: translate, score, evaluate, compare, export."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seq2see.cli.options import (
+    Beam,
+    Data,
+    Device,
+    Json,
+    Merge,
+    Model,
+    check_out,
+    read_texts,
+    show,
+    write_lines,
+)
+from seq2see.errors import InputError
+
+if TYPE_CHECKING:
+    from seq2see.ct2.engine import Engine
+    from seq2see.decoding.long_text import Translation
+    from seq2see.tasks.translator import Translator
+
+LINES_PER_CHUNK = 2000
+
+
+def translate(
+    model: Model,
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="By default: stdin.")
+    ] = None,
+    beam: Beam = None,
+    n_best: Annotated[
+        int, typer.Option(min=1, help="Translations per line, in the Moses format.")
+    ] = 1,
+    engine: Annotated[
+        str, typer.Option(help="torch, or ct2 for a directory of `seq2see export`.")
+    ] = "torch",
+    merge: Merge = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Translate lines, one for one."""
+    from seq2see.decoding.long_text import read_stream
+
+    single = len(texts) == 1 if texts else sys.stdin.isatty()
+    translator = _open(model, engine, device, single, merge)
+    width = beam or translator.recipe.decode.beam
+    if n_best > width:
+        raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
+    lines = iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
+    done = 0
+    for chunk in _chunks(lines, 1 if sys.stdin.isatty() else LINES_PER_CHUNK):
+        results = translator.search(chunk, beam=beam, n_best=n_best, first_line=done + 1)
+        for number, (source, translations) in enumerate(zip(chunk, results, strict=True), done):
+            _print(number, source, translations, n_best, as_json)
+        done += len(chunk)
+        sys.stdout.flush()
+
+
+def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    while chunk := list(islice(lines, size)):
+        yield chunk
+
+
+def _print(
+    number: int, source: str, translations: "Sequence[Translation]", n_best: int, as_json: bool
+) -> None:
+    if as_json:
+        rows = [asdict(translation) for translation in translations]
+        print(json.dumps({"source": source, "translations": rows}, ensure_ascii=False))
+    elif n_best > 1:
+        for translation in translations:
+            print(f"{number} ||| {translation.text} ||| {translation.score:.4f}")
+    else:
+        print(translations[0].text)
+
+
+def _open(
+    model: Path, engine: str, device: str, single: bool, merge: int | None
+) -> "Translator | Engine":
+    """Open a model by the engine's name; `single`: it translates one sentence at a time."""
+    if engine == "ct2":
+        if device not in ("auto", "cpu"):
+            raise InputError(f"--device {device}: --engine ct2 runs on the cpu")
+        if merge is not None:
+            raise InputError(f"--merge {merge}: needs --engine torch")
+        from seq2see.ct2 import engine as ct2
+
+        return ct2.load(model, alone=single)
+    if engine != "torch":
+        raise InputError(f"--engine {engine!r} is not one of torch, ct2")
+    from seq2see.tasks.table import load
+
+    return load(model, device, merge)
+
+
+def score(
+    model: Model,
+    source: Annotated[Path, typer.Option(help="The source text, one sentence per line.")],
+    target: Annotated[Path, typer.Option(help="Its translation, line by line.")],
+    target2: Annotated[
+        Path | None,
+        typer.Option("--target2", help="A second translation: is the first likelier? A tie is no."),
+    ] = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Print log-probability, tokens and text of given translations, one per line.
+
+    With --target2, print both log-probabilities and 1 if the first is higher, else 0.
+    """
+    from seq2see.scoring.likelihood import likelihood
+    from seq2see.tasks.table import load
+    from seq2see.text.corpora import read_aligned
+
+    paths = [target] if target2 is None else [target, target2]
+    sources, *targets = read_aligned(source, *paths)
+    translator = load(model, device)
+    source_ids = translator.ids("source", sources, source)
+    pairs = []
+    for lines, path in zip(targets, paths, strict=True):
+        pairs += zip(source_ids, translator.ids("target", lines, path), strict=True)
+    # In one call: the same translation in both files is then a tie to the last bit.
+    scored = translator.force(pairs)
+    result = likelihood(scored[: len(sources)], scored[len(sources) :])
+    values = {key: value for key, value in asdict(result).items() if value is not None}
+    show(values, result.rows(targets[0]), as_json)
+    if not as_json:
+        print(result.summary(), file=sys.stderr)
+
+
+def evaluate(
+    model: Model,
+    source: Annotated[
+        Path | None, typer.Option(help="The file to translate, one sentence per line.")
+    ] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its translation, line by line.")] = None,
+    data: Data = None,
+    test: Annotated[
+        str | None, typer.Option(help="Without --source: this test set of the recipe's data.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the translations to this file, line by line.")
+    ] = None,
+    beam: Beam = None,
+    merge: Merge = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Translate a file, score it with sacreBLEU, and count the kinds of its errors.
+
+    Without --source and --reference, score a model of any task on a test set of its recipe.
+    """
+    if source is None and reference is None and out is None and beam is None:
+        from seq2see.tasks.run import evaluate_own
+
+        report = evaluate_own(model, data, test, device, merge)
+        return show(report.values, report.lines, as_json)
+    if source is None or reference is None:
+        missing = "reference" if source else "source"
+        raise InputError(f"Missing option '--{missing}', to translate and score a file")
+    if data is not None or test is not None:
+        rule = "--source and --reference are one themselves"
+        raise InputError(f"--data and --test choose a test set of the recipe; {rule}")
+    from seq2see.tasks.table import load
+    from seq2see.tasks.translate import evaluate as evaluate_texts
+    from seq2see.text.corpora import read_aligned
+
+    sources, references = read_aligned(source, reference)
+    if out is not None:
+        check_out(out, source, reference)
+    result = evaluate_texts(load(model, device, merge), sources, references, beam)
+    if out is not None:
+        write_lines(out, result.outputs)
+    show(result.values(), [*result.scores.report(), "", *result.errors.report()], as_json)
+
+
+def compare(
+    systems: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SYSTEM",
+            help="Files of translations or model directories, the baseline first.",
+        ),
+    ],
+    reference: Annotated[Path, typer.Option(help="The right translation, line by line.")],
+    source: Annotated[
+        Path | None, typer.Option(help="The source text, for models to translate.")
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Source text of the training set, to tell rare words.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="An .html page with all sentences side by side.")
+    ] = None,
+    beam: Beam = None,
+    as_json: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Test which systems translate better than the first, and show where they differ."""
+    from seq2see.cli.compare import read
+    from seq2see.scoring.compare import compare
+    from seq2see.see import comparison, comparison_page
+
+    if out is not None:
+        comparison_page.check(out)
+    texts = read(systems, reference, source, train, beam=beam, device=device)
+    result = compare(texts.systems, texts.references, texts.sources, texts.train)
+    if out is not None:
+        comparison_page.save(result, out)
+    show(asdict(result), comparison.report(result), as_json)
+
+
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="The new directory.")],
+    quantization: Annotated[
+        str, typer.Option(help="int8, small and fast; or float32, with equal results.")
+    ] = "int8",
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Text for parity and calibration; by default a corpus, or random text."),
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Its translation, to measure the cost in BLEU.")
+    ] = None,
+    shortlist: Annotated[
+        int,
+        typer.Option(min=0, help="Score only this many target pieces per source piece; 0: all."),
+    ] = 0,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model for `translate --engine ct2`, after a proof that it is the same."""
+    from seq2see.ct2.export import export, report
+    from seq2see.tasks.table import open_directory
+    from seq2see.text import corpora
+
+    sources, references = read_texts(source, reference)
+    pairs = []
+    if shortlist:
+        recipe = open_directory(model, "translate").recipe
+        pairs = corpora.load(recipe.data, data).train.pairs
+    measured = export(
+        model,
+        out,
+        quantization=quantization,
+        sources=sources,
+        references=references,
+        shortlist=shortlist,
+        pairs=pairs,
+    )
+    show(measured, report(measured), as_json)
