@@ -19,7 +19,7 @@ from seq2see.errors import InputError
 from seq2see.layers.reduction.encoder import Reducible, counts, operations
 from seq2see.layers.reduction.plans import Merging, TopPruning
 from seq2see.layers.trace import Trace
-from seq2see.pictures import datasets as albums
+from seq2see.pictures import datasets
 from seq2see.scoring.bleu import machine, score
 from seq2see.tasks.images import load_pictures
 from seq2see.tasks.text import collate_of, encode, fitting
@@ -277,9 +277,9 @@ def task_of(
     model: Any
     pairs: Sequence[IdPair]
     if recipe.task == "images":
-        looking, album = load_pictures(directory, "cpu"), albums.load(recipe.data, data)
-        model, name = looking.model, next(iter(album.tests))
-        pairs = looking.shown(album, name)
+        looking, corpus = load_pictures(directory, "cpu"), datasets.load(recipe.data, data)
+        model, name = looking.model, next(iter(corpus.tests))
+        pairs = looking.shown(corpus, name)
     else:
         _, pair, model = opened(directory, "classify")
         test = next(iter(corpora.load(recipe.data, data).tests.values()), None)

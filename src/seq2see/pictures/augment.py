@@ -13,7 +13,7 @@ from torch import Tensor
 from seq2see.batches import Batch, IdPair
 from seq2see.errors import InputError
 from seq2see.files import write_text
-from seq2see.pictures.datasets import Album, Pictures
+from seq2see.pictures.datasets import LabelledPictures, PictureCorpus
 from seq2see.recipe.schema import AugmentConfig
 from seq2see.text.vocab import PAD, SPECIALS, Vocab
 
@@ -31,10 +31,10 @@ class Format:
     classes: list[str]
 
     @classmethod
-    def of(cls, album: Album) -> "Format":
-        channels, height, width = album.train.pixels.shape[1:]
+    def of(cls, corpus: PictureCorpus) -> "Format":
+        channels, height, width = corpus.train.pixels.shape[1:]
         # By counting: the same numbers as from the pixels in double precision, without writing those out.
-        by_channel = album.train.pixels.transpose(0, 1).flatten(1)
+        by_channel = corpus.train.pixels.transpose(0, 1).flatten(1)
         counts = torch.stack(
             [torch.bincount(channel, minlength=256) for channel in by_channel]
         )  # (C, 256)
@@ -42,7 +42,7 @@ class Format:
         shares = counts / counts.sum(1, keepdim=True, dtype=torch.float64)  # (C, 256)
         mean = shares @ values
         std = (shares @ values**2 - mean**2).clamp(min=1e-6).sqrt()
-        return cls((channels, height, width), mean.tolist(), std.tolist(), album.classes)
+        return cls((channels, height, width), mean.tolist(), std.tolist(), corpus.classes)
 
     def save(self, folder: Path) -> None:
         write_text(folder / FILE, json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n")
@@ -92,7 +92,7 @@ class Shown(Sequence[IdPair]):
 
     def __init__(
         self,
-        pictures: Pictures,
+        pictures: LabelledPictures,
         format: Format,
         patches: int,
         augment: AugmentConfig | None = None,

@@ -13,7 +13,7 @@ from seq2see.layers.reduction.plans import plan_of
 from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
 from seq2see.pictures.augment import Format, Shown
-from seq2see.pictures.datasets import Album
+from seq2see.pictures.datasets import PictureCorpus
 from seq2see.pictures.files import read_picture
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.language import Labelled
@@ -72,16 +72,16 @@ class PictureModel:
             found.append(Labelled(names[0], dict(zip(names, row, strict=True))))
         return found
 
-    def shown(self, album: Album, test: str) -> Shown:
+    def shown(self, corpus: PictureCorpus, test: str) -> Shown:
         """A test set as this model sees it."""
-        if (tuple(album.train.pixels.shape[1:]), album.classes) != (
+        if (tuple(corpus.train.pixels.shape[1:]), corpus.classes) != (
             self.format.shape,
             self.format.classes,
         ):
             raise InputError(
                 "these pictures have another size or other classes than those the model was trained on"
             )
-        return Shown(album.tests[test], self.format, math.prod(self.model.grid))
+        return Shown(corpus.tests[test], self.format, math.prod(self.model.grid))
 
     def explain(self, path: str | Path) -> Sight:
         """Classify one picture file and keep every attention weight."""

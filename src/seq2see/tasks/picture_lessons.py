@@ -9,9 +9,9 @@ from torch import nn
 
 from seq2see.batches import IdPair
 from seq2see.models.init import take_over
-from seq2see.pictures import datasets as albums
+from seq2see.pictures import datasets
 from seq2see.pictures.augment import Format, Shown, collate_shown
-from seq2see.pictures.datasets import Pictures
+from seq2see.pictures.datasets import LabelledPictures
 from seq2see.recipe.schema import AugmentConfig, Recipe
 from seq2see.tasks import text as tasks
 from seq2see.tasks.images import PictureModel, built
@@ -24,11 +24,11 @@ class PictureLessons:
     """Pictures, their format, and how they are shown."""
 
     def __init__(self, recipe: Recipe, data: Path | None) -> None:
-        self.recipe, self.album = recipe, albums.load(recipe.data, data)
-        self.format = Format.of(self.album)
-        learned = (self.album.train, self.album.val)
+        self.recipe, self.corpus = recipe, datasets.load(recipe.data, data)
+        self.format = Format.of(self.corpus)
+        learned = (self.corpus.train, self.corpus.val)
         self.parts = {part.name: {"pictures": len(part), "sha256": part.digest} for part in learned}
-        self.tests = list(self.album.tests)
+        self.tests = list(self.corpus.tests)
 
     def prepare(self, folder: Path, origin: Path | None, device: torch.device) -> Lesson:
         other = begun_with(origin, folder, self.recipe)
@@ -44,7 +44,7 @@ class PictureLessons:
         self.format.save(folder)
         (channels, height, width), (rows, columns) = self.format.shape, model.grid
         about = (
-            f"{len(self.album.train):,} training pictures · {len(self.album.val):,} for validation · "
+            f"{len(self.corpus.train):,} training pictures · {len(self.corpus.val):,} for validation · "
             f"{len(self.format.classes)} classes · {height} × {width} pixels × {channels} → {rows * columns} patches"
         )
 
@@ -55,10 +55,10 @@ class PictureLessons:
 
     def _examples(self, epoch: int) -> Sequence[IdPair]:
         augment, key = self.recipe.augment, f"augment/{self.recipe.train.seed}/{epoch}"
-        return self._shown(self.album.train, None if augment == AugmentConfig() else augment, key)
+        return self._shown(self.corpus.train, None if augment == AugmentConfig() else augment, key)
 
     def _shown(
-        self, pictures: Pictures, augment: AugmentConfig | None = None, key: str = ""
+        self, pictures: LabelledPictures, augment: AugmentConfig | None = None, key: str = ""
     ) -> Shown:
         _, height, width = self.format.shape
         return Shown(
@@ -67,7 +67,7 @@ class PictureLessons:
 
     def _validate(self, model: nn.Module, device: torch.device) -> Validation:
         """Loss and accuracy on all of val, and the first mistakes."""
-        shown = self._shown(self.album.val)
+        shown = self._shown(self.corpus.val)
         found = tasks.look(self.recipe, model, shown, device)
         mistakes = [line for line, guess in enumerate(found.guesses) if guess != shown[line][1]]
         samples = list[tuple[str, str, str]]()
@@ -86,7 +86,7 @@ class PictureLessons:
 
     def examine(self, model: Trained, test: str) -> Examined:
         assert isinstance(model, PictureModel)
-        pictures, shown = self.album.tests[test], model.shown(self.album, test)
+        pictures, shown = self.corpus.tests[test], model.shown(self.corpus, test)
         found = tasks.look(model.recipe, model.model.eval(), shown, model.device)
         confusion = tasks.confusion_of(model.format.labels, shown, found.guesses)
         looked = tasks.Examination.of("images", found, len(pictures), 0, confusion)
