@@ -9,7 +9,7 @@ from torch import Tensor
 from seq2see.batches import plan
 from seq2see.errors import InputError
 from seq2see.pictures.augment import DRAWS, Format, Shown, collate_shown, cut_out, moved
-from seq2see.pictures.datasets import Album, Pictures, pictures
+from seq2see.pictures.datasets import LabelledPictures, PictureCorpus, pictures
 from seq2see.recipe.schema import AugmentConfig, TrainConfig
 from seq2see.text.vocab import SPECIALS
 
@@ -17,7 +17,7 @@ CHANNELS, HEIGHT, WIDTH = 3, 6, 8
 ALL = AugmentConfig(shift=2, flip=True, cut_out=3)
 
 
-def some(count: int = 7) -> Pictures:
+def some(count: int = 7) -> LabelledPictures:
     generator = torch.Generator().manual_seed(5)
     pixels = torch.randint(
         0, 256, (count, CHANNELS, HEIGHT, WIDTH), generator=generator, dtype=torch.uint8
@@ -25,8 +25,8 @@ def some(count: int = 7) -> Pictures:
     return pictures("train", pixels, torch.arange(count) % 4)
 
 
-def format_of(these: Pictures) -> Format:
-    return Format.of(Album(["a", "b b", "c", "ü"], these, these, {}))
+def format_of(these: LabelledPictures) -> Format:
+    return Format.of(PictureCorpus(["a", "b b", "c", "ü"], these, these, {}))
 
 
 def shown(key: str = "1/1", augment: AugmentConfig | None = ALL) -> Shown:

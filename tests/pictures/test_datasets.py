@@ -1,4 +1,4 @@
-"""Labelled pictures: the splits are fixed, fair and apart; what a folder lacks is said."""
+"""Labelled pictures: fixed, fair and disjoint splits; one-line errors for incomplete folders."""
 
 import gzip
 from pathlib import Path
@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from seq2see.errors import InputError
-from seq2see.pictures import datasets as albums
+from seq2see.pictures import datasets
 from seq2see.recipe.schema import DataConfig
 
 
@@ -37,7 +37,7 @@ def drawn(count: int, height: int = 3, width: int = 5) -> Tensor:
 
 
 def write_files(folder: Path, counts: dict[str, int], first: int = 0) -> None:
-    """So many different grey pictures for each class."""
+    """Write the given number of different grey pictures for each class."""
     for label, (name, count) in enumerate(counts.items()):
         (folder / name).mkdir(parents=True, exist_ok=True)
         for number in range(first, first + count):
@@ -46,52 +46,58 @@ def write_files(folder: Path, counts: dict[str, int], first: int = 0) -> None:
             Image.fromarray(pixels).save(folder / name / f"{number:03}.png")
 
 
+def contents(pixels: Tensor) -> set[bytes]:
+    return {picture.numpy().tobytes() for picture in pixels}
+
+
+def assert_disjoint(parts: list[Tensor]) -> None:
+    first, second, third = map(contents, parts)
+    assert first and second and third
+    assert not first & second and not first & third and not second & third
+
+
 def of(**keys: object) -> DataConfig:
     return DataConfig.model_validate(keys)
 
 
-def test_digits_are_split_by_class_and_apart() -> None:
+def test_digits_are_split_by_class_without_overlap() -> None:
     pytest.importorskip("sklearn")
-    album = albums.load(of(corpus="digits"))
-    parts = [album.train, album.val, album.tests["test"]]
-    assert [len(part) for part in parts] == [1258, 179, 360] and len(album.classes) == 10
-    assert album.train.pixels.shape[1:] == (1, 8, 8) and album.train.pixels.max() == 255
+    corpus = datasets.load(of(corpus="digits"))
+    parts = [corpus.train, corpus.val, corpus.tests["test"]]
+    assert [len(part) for part in parts] == [1258, 179, 360] and len(corpus.classes) == 10
+    assert corpus.train.pixels.shape[1:] == (1, 8, 8) and corpus.train.pixels.max() == 255
     for part, share in zip(parts, (0.7, 0.1, 0.2), strict=True):
-        of_each = part.labels.bincount() / sum(other.labels.bincount() for other in parts)
-        assert (of_each - share).abs().max() < 0.01
-    seen = [{each.numpy().tobytes() for each in part.pixels} for part in parts]
-    assert not seen[0] & seen[1] and not seen[0] & seen[2] and not seen[1] & seen[2]
-    assert albums.load(of(corpus="digits")).train.digest == album.train.digest
+        shares = part.labels.bincount() / sum(other.labels.bincount() for other in parts)
+        assert (shares - share).abs().max() < 0.01
+    assert_disjoint([part.pixels for part in parts])
+    assert datasets.load(of(corpus="digits")).train.digest == corpus.train.digest
     with pytest.raises(
         InputError, match=r"^--data \.: data\.corpus 'digits' is embedded and reads no files$"
     ):
-        albums.load(of(corpus="digits"), Path())
+        datasets.load(of(corpus="digits"), Path())
 
 
-def test_a_split_hangs_on_the_pictures_and_not_on_their_order() -> None:
+def test_a_split_depends_on_the_pictures_and_not_on_their_order() -> None:
     pixels, labels = drawn(60)[:, None], torch.arange(60) % 3
     pixels[9], labels[9] = pixels[0], labels[0]  # a copy
-    parts = albums.split(pixels, labels, {"val": 0.2, "test": 0.3})
+    parts = datasets.split(pixels, labels, {"val": 0.2, "test": 0.3})
     assert sorted(torch.cat(list(parts.values())).tolist()) == list(range(60))
     assert [len(parts[name]) for name in ("val", "test", "train")] == pytest.approx(
         [12, 18, 30], abs=2
     )
-    turned = torch.randperm(60, generator=torch.Generator().manual_seed(1))
-    again = albums.split(pixels[turned], labels[turned], {"val": 0.2, "test": 0.3})
-    for name, numbers in parts.items():
-        there = {each.numpy().tobytes() for each in pixels[turned][again[name]]}
-        assert {each.numpy().tobytes() for each in pixels[numbers]} == there
-        assert len({0, 9} & set(numbers.tolist())) != 1
+    shuffled = torch.randperm(60, generator=torch.Generator().manual_seed(1))
+    again = datasets.split(pixels[shuffled], labels[shuffled], {"val": 0.2, "test": 0.3})
+    for name, indices in parts.items():
+        assert contents(pixels[indices]) == contents(pixels[shuffled][again[name]])
+        assert len({0, 9} & set(indices.tolist())) != 1
 
 
 def test_copies_under_other_labels_stay_together() -> None:
-    pixels = drawn(100)[:, None].repeat(3, 1, 1, 1)  # each once in each class
+    pixels = drawn(100)[:, None].repeat(3, 1, 1, 1)  # every picture once per class
     labels = torch.arange(3).repeat_interleave(100)
-    parts = albums.split(
-        pixels[50:], labels[50:], {"val": 0.2, "test": 0.3}
-    )  # of the first class half
-    seen = [{each.numpy().tobytes() for each in pixels[50:][numbers]} for numbers in parts.values()]
-    assert all(seen) and not seen[0] & seen[1] and not seen[0] & seen[2] and not seen[1] & seen[2]
+    # The first class has half of its pictures only.
+    parts = datasets.split(pixels[50:], labels[50:], {"val": 0.2, "test": 0.3})
+    assert_disjoint([pixels[50:][indices] for indices in parts.values()])
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -99,39 +105,42 @@ def test_the_last_twelfth_of_an_idx_train_is_val(tmp_path: Path, packed: bool) -
     pixels, labels = drawn(24), torch.arange(24) % 7
     write_idx(tmp_path, "train", pixels, labels, packed)
     write_idx(tmp_path, "t10k", drawn(5), torch.zeros(5), packed)
-    album = albums.load(of(train="."), tmp_path)
-    assert album.classes == list("0123456") and [len(album.train), len(album.val)] == [22, 2]
-    assert torch.equal(album.val.pixels[:, 0], pixels[22:]) and album.val.labels.tolist() == [1, 2]
-    assert torch.equal(album.tests["test"].pixels[:, 0], drawn(5))
-    limited = albums.load(of(train=".", limit=4), tmp_path)
-    assert len(limited.train) == 4 and limited.val.digest == album.val.digest
-    assert limited.train.digest != album.train.digest
-    fashion = albums.load(of(corpus="fashion"), tmp_path)
+    corpus = datasets.load(of(train="."), tmp_path)
+    assert corpus.classes == list("0123456") and [len(corpus.train), len(corpus.val)] == [22, 2]
+    assert torch.equal(corpus.val.pixels[:, 0], pixels[22:]) and corpus.val.labels.tolist() == [
+        1,
+        2,
+    ]
+    assert torch.equal(corpus.tests["test"].pixels[:, 0], drawn(5))
+    limited = datasets.load(of(train=".", limit=4), tmp_path)
+    assert len(limited.train) == 4 and limited.val.digest == corpus.val.digest
+    assert limited.train.digest != corpus.train.digest
+    fashion = datasets.load(of(corpus="fashion"), tmp_path)
     assert fashion.classes[0] == "T-shirt/top" and len(fashion.classes) == 10
 
 
 def test_fashion_is_found_by_its_environment_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(albums, "FASHION_SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(datasets, "FASHION_SYSTEM", tmp_path / "system")
     monkeypatch.setenv("SEQ2SEE_DATA", str(tmp_path))
     with pytest.raises(
         InputError,
         match=r"^data\.corpus 'fashion': give the folder of its four IDX files with --data",
     ):
-        albums.load(of(corpus="fashion"))
+        datasets.load(of(corpus="fashion"))
     for name in ("system", "fashion-mnist"):
         write_idx(tmp_path / name, "train", drawn(12), torch.zeros(12))
         write_idx(tmp_path / name, "t10k", drawn(2 + len(name)), torch.zeros(2 + len(name)))
-    assert len(albums.load(of(corpus="fashion")).tests["test"]) == 15
+    assert len(datasets.load(of(corpus="fashion")).tests["test"]) == 15
     monkeypatch.delenv("SEQ2SEE_DATA")
-    assert len(albums.load(of(corpus="fashion")).tests["test"]) == 8
+    assert len(datasets.load(of(corpus="fashion")).tests["test"]) == 8
 
 
 def test_what_is_wrong_with_idx_files_is_one_line(tmp_path: Path) -> None:
     def refusal(**keys: object) -> str:
         with pytest.raises(InputError) as caught:
-            albums.load(of(**keys), tmp_path)
+            datasets.load(of(**keys), tmp_path)
         return str(caught.value)
 
     assert refusal(corpus="fashion") == f"{tmp_path}: has no train-images-idx3-ubyte, plain or .gz"
@@ -144,25 +153,25 @@ def test_what_is_wrong_with_idx_files_is_one_line(tmp_path: Path) -> None:
     write_idx(tmp_path, "t10k", drawn(3, 5, 3), torch.zeros(3))
     assert "the pictures of train and t10k have 5 × 3 and 3 × 5 pixels" in refusal(train=".")
     write_idx(tmp_path, "t10k", drawn(3), torch.zeros(3))
-    assert "has a label 23; those of 10 classes are below that number" in refusal(corpus="fashion")
+    assert "label 23; the labels of 10 classes are 0 to 9" in refusal(corpus="fashion")
     write_idx(tmp_path, "train", drawn(11), torch.zeros(11))
-    assert "11 pictures to train on" in refusal(train=".")
+    assert "11 training pictures; at least 12 are needed" in refusal(train=".")
 
 
 def test_a_folder_brings_its_parts_or_gives_a_tenth_for_each(tmp_path: Path) -> None:
     write_files(tmp_path / "train", {"cat": 30, "dog": 20})
-    album = albums.load(of(train="."), tmp_path)
-    assert album.classes == ["cat", "dog"] and album.train.pixels.shape[1:] == (1, 4, 6)
+    corpus = datasets.load(of(train="."), tmp_path)
+    assert corpus.classes == ["cat", "dog"] and corpus.train.pixels.shape[1:] == (1, 4, 6)
     sizes = [
-        part.labels.bincount().tolist() for part in (album.train, album.val, album.tests["test"])
+        part.labels.bincount().tolist() for part in (corpus.train, corpus.val, corpus.tests["test"])
     ]
     assert sizes == [[24, 16], [3, 2], [3, 2]]
     write_files(tmp_path / "val", {"cat": 1, "dog": 2}, first=100)
-    assert len(albums.load(of(train="."), tmp_path).val) == 3
+    assert len(datasets.load(of(train="."), tmp_path).val) == 3
     write_files(tmp_path / "test", {"cat": 2, "dog": 2}, first=200)
-    album = albums.load(of(train=str(tmp_path), size=8, colour=True))
-    assert [len(album.train), len(album.val), len(album.tests["test"])] == [50, 3, 4]
-    assert album.train.pixels.shape[1:] == (3, 8, 8)
+    corpus = datasets.load(of(train=str(tmp_path), size=8, colour=True))
+    assert [len(corpus.train), len(corpus.val), len(corpus.tests["test"])] == [50, 3, 4]
+    assert corpus.train.pixels.shape[1:] == (3, 8, 8)
 
 
 def test_sizes_that_differ_are_refused_and_scaled_only_if_asked(tmp_path: Path) -> None:
@@ -171,42 +180,42 @@ def test_sizes_that_differ_are_refused_and_scaled_only_if_asked(tmp_path: Path) 
         (tmp_path / "val" / name).mkdir(parents=True)
         Image.new("L", (9, 5)).save(tmp_path / "val" / name / "a.png")
     with pytest.raises(InputError) as caught:
-        albums.load(of(train="."), tmp_path)
+        datasets.load(of(train="."), tmp_path)
     rule = "9 × 5 pixels, and train has 6 × 4; data.size scales all to one size"
     assert str(caught.value) == f"{tmp_path / 'val'}: {rule}"
-    assert albums.load(of(train=".", size=8), tmp_path).val.pixels.shape == (2, 1, 8, 8)
+    assert datasets.load(of(train=".", size=8), tmp_path).val.pixels.shape == (2, 1, 8, 8)
     write_idx(tmp_path, "train", drawn(30), torch.arange(30) % 2)
     with pytest.raises(
         InputError, match=r": IDX files; data\.size and data\.colour are for picture files$"
     ):
-        albums.load(of(train=".", size=8), tmp_path)
+        datasets.load(of(train=".", size=8), tmp_path)
 
 
 def test_the_first_pictures_of_a_folder_are_a_fair_sample(tmp_path: Path) -> None:
     write_files(tmp_path / "train", {"cat": 250, "dog": 250})
-    split_off = albums.load(of(train="."), tmp_path)
-    assert albums.load(of(train=".", limit=10), tmp_path).train.labels.bincount().min() >= 2
+    split_off = datasets.load(of(train="."), tmp_path)
+    assert datasets.load(of(train=".", limit=10), tmp_path).train.labels.bincount().min() >= 2
     write_files(tmp_path / "val", {"cat": 100, "dog": 100})
-    own = albums.load(of(train="."), tmp_path).val
-    assert len(own) == 200
-    for part in (split_off.train, split_off.val, split_off.tests["test"], own):
+    given = datasets.load(of(train="."), tmp_path).val
+    assert len(given) == 200
+    for part in (split_off.train, split_off.val, split_off.tests["test"], given):
         assert part.labels[:20].float().mean() == pytest.approx(0.5, abs=0.25)
         of_dogs = part.pixels[:, 0, 0, 0] == 1
-        assert torch.equal(of_dogs.long(), part.labels)  # each has kept its own label
+        assert torch.equal(of_dogs.long(), part.labels)  # pictures keep their labels
 
 
 def test_what_is_wrong_with_a_folder_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"none: no such folder for data\.train; relative to --data"
+        InputError, match=r"none: no such folder for data\.train; paths are relative to --data"
     ):
-        albums.load(of(train="none"), tmp_path)
+        datasets.load(of(train="none"), tmp_path)
     with pytest.raises(
         InputError,
-        match=r"has neither a folder train/ with one for each class, nor train-images-idx3",
+        match=r"has neither a folder train/ with one folder per class, nor train-images-idx3",
     ):
-        albums.load(of(train="."), tmp_path)
+        datasets.load(of(train="."), tmp_path)
     write_files(tmp_path / "train", {"cat": 2, "dog": 2})
     with pytest.raises(
-        InputError, match="too few pictures to split off val; give a folder val/ of its own"
+        InputError, match="too few pictures to split off val; provide a folder val/"
     ):
-        albums.load(of(train="."), tmp_path)
+        datasets.load(of(train="."), tmp_path)

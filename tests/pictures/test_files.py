@@ -1,4 +1,4 @@
-"""Picture files: size, colours and uprightness; folders by class; what is refused."""
+"""Picture files: size, colours and orientation; folders by class; refused files."""
 
 import struct
 import zlib
@@ -36,7 +36,7 @@ def test_colour_becomes_grey_and_grey_becomes_colour(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.tif", "a.pgm"])
-def test_of_sixteen_bits_the_upper_eight_count(tmp_path: Path, name: str) -> None:
+def test_sixteen_bits_are_reduced_to_the_upper_eight(tmp_path: Path, name: str) -> None:
     pixels = np.arange(24, dtype=np.uint16).reshape(4, 6) * 10
     if name == "a.pgm":
         (tmp_path / name).write_bytes(
@@ -45,10 +45,9 @@ def test_of_sixteen_bits_the_upper_eight_count(tmp_path: Path, name: str) -> Non
     else:
         Image.fromarray(pixels * 256 + 99).save(tmp_path / name)
     for channels in (1, 3):
-        found = files.read_picture(tmp_path / name, channels)
-        assert torch.equal(
-            found, torch.from_numpy(pixels.astype(np.uint8)).expand(channels, -1, -1)
-        )
+        picture = files.read_picture(tmp_path / name, channels)
+        expected = torch.from_numpy(pixels.astype(np.uint8)).expand(channels, -1, -1)
+        assert torch.equal(picture, expected)
 
 
 @pytest.mark.parametrize(("kind", "mode"), [(np.float32, "F"), (np.int32, "I")])
@@ -64,8 +63,8 @@ def test_pixels_of_unknown_range_are_refused(
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L"])
-def test_what_is_transparent_is_white(tmp_path: Path, mode: str) -> None:
-    """Black ink on nothing: by an alpha channel, or by a colour that stands for nothing."""
+def test_transparent_pixels_are_white(tmp_path: Path, mode: str) -> None:
+    """Black ink on a transparent ground: by an alpha channel, or by a transparent colour."""
     path = tmp_path / "a.png"
     if mode == "L":
         Image.fromarray(np.array([[0, 9]], dtype=np.uint8)).save(path, transparency=9)
@@ -80,11 +79,12 @@ def test_a_picture_is_scaled_to_height_and_width(tmp_path: Path) -> None:
     pixels = np.zeros((4, 6), dtype=np.uint8)
     pixels[:, 3:] = 255  # its right half
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    found = files.read_picture(tmp_path / "a.png", 1, (2, 12))[0]
-    assert found.shape == (2, 12) and (found[:, :5] < 20).all() and (found[:, 7:] > 235).all()
+    scaled = files.read_picture(tmp_path / "a.png", 1, (2, 12))[0]
+    assert scaled.shape == (2, 12)
+    assert (scaled[:, :5] < 20).all() and (scaled[:, 7:] > 235).all()
 
 
-def test_a_picture_is_upright_as_its_camera_was_held(tmp_path: Path) -> None:
+def test_a_picture_is_rotated_by_its_exif_orientation(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter
     Image.new("L", (6, 4)).save(tmp_path / "a.jpg", exif=exif)
@@ -94,13 +94,13 @@ def test_a_picture_is_upright_as_its_camera_was_held(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exif", [b"Exif\0\0II*\0", b"Exif\0\0no TIFF"])
-def test_broken_notes_do_not_make_a_broken_picture(tmp_path: Path, exif: bytes) -> None:
+def test_broken_exif_data_are_ignored(tmp_path: Path, exif: bytes) -> None:
     Image.new("L", (6, 4), 7).save(tmp_path / "a.png", exif=exif)
     assert files.read_picture(tmp_path / "a.png", 1).eq(7).all()
 
 
 def bomb(side: int) -> bytes:
-    """A PNG of a few bytes that says it has so many pixels on a side."""
+    """Make a PNG of a few bytes that claims `side` × `side` pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -124,7 +124,7 @@ def bomb(side: int) -> bytes:
     [
         (
             b"no picture at all",
-            "not a picture, or of a kind that is not read: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP",
+            "not a picture of a known format: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP",
         ),
         (b"", "not a picture"),
         (
@@ -134,7 +134,7 @@ def bomb(side: int) -> bytes:
         (bomb(9_000), "9000 × 9000 pixels; at most 64,000,000 are read"),
         (bomb(10_000), "too many pixels; at most 64,000,000 are read"),  # Pillow warns of it
         (bomb(60_000), "too many pixels; at most 64,000,000 are read"),  # Pillow refuses it
-        (bomb(50), "cannot read the picture: "),  # not all of it is there
+        (bomb(50), "cannot read the picture: "),  # truncated
     ],
 )
 def test_a_wrong_file_is_one_line(tmp_path: Path, content: bytes, says: str) -> None:
@@ -145,7 +145,7 @@ def test_a_wrong_file_is_one_line(tmp_path: Path, content: bytes, says: str) -> 
     assert str(caught.value).startswith(f"{path}: {says}") and "\n" not in str(caught.value)
 
 
-def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"a\.png: cannot read the picture: No such file or directory$"
     ):
@@ -154,20 +154,22 @@ def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
         files.read_picture(tmp_path, 1)
 
 
-def test_each_folder_is_a_class_and_other_files_are_no_pictures(tmp_path: Path) -> None:
+def test_each_folder_is_a_class_and_other_files_are_ignored(tmp_path: Path) -> None:
     for name in ("dog/b.png", "cat/c.JPG", "cat/a.png", "cat/deep/d.png", ".hidden/e.png"):
         save(tmp_path / name)
     (tmp_path / "cat" / "notes.txt").touch()
     classes = files.classes_in(tmp_path)
     assert classes == ["cat", "dog"]
-    found = [
-        (path.relative_to(tmp_path).as_posix(), number)
-        for path, number in files.paths_in(tmp_path, classes)
+    names = [
+        (path.relative_to(tmp_path).as_posix(), label)
+        for path, label in files.paths_in(tmp_path, classes)
     ]
-    assert found == [("cat/a.png", 0), ("cat/c.JPG", 0), ("cat/deep/d.png", 0), ("dog/b.png", 1)]
-    with pytest.raises(InputError, match=r"dog: a class that train has not: cat, cow$"):
+    assert names == [("cat/a.png", 0), ("cat/c.JPG", 0), ("cat/deep/d.png", 0), ("dog/b.png", 1)]
+    with pytest.raises(InputError, match=r"dog: not a class of train: cat, cow$"):
         files.paths_in(tmp_path, ["cat", "cow"])
-    with pytest.raises(InputError, match="1 folders in there; each class has one"):
+    with pytest.raises(
+        InputError, match="1 folders inside; it must have one per class, and at least two"
+    ):
         files.classes_in(tmp_path / "cat")
 
 

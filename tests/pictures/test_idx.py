@@ -1,4 +1,4 @@
-"""IDX files: what is read, and the one line for each way in which a file can be wrong."""
+"""IDX files: content, and a one-line error for every kind of broken file."""
 
 import gzip
 from pathlib import Path
@@ -16,13 +16,12 @@ PICTURES = bytes([0, 0, 8, 3]) + b"".join(size.to_bytes(4) for size in (2, 3, 5)
 def test_bytes_come_in_the_shape_of_the_header(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(PICTURES) if packed else PICTURES)
-    found = idx.read(path, 3)
-    assert found.dtype == torch.uint8 and torch.equal(
-        found, torch.arange(30, dtype=torch.uint8).view(2, 3, 5)
-    )
+    pixels = idx.read(path, 3)
+    assert pixels.dtype == torch.uint8
+    assert torch.equal(pixels, torch.arange(30, dtype=torch.uint8).view(2, 3, 5))
 
 
-def test_a_plain_file_goes_before_a_packed_one(tmp_path: Path) -> None:
+def test_a_plain_file_is_preferred_to_a_packed_one(tmp_path: Path) -> None:
     assert idx.path_of(tmp_path, "train", "images") is None
     for name in (
         "t10k-labels-idx1-ubyte.gz",
@@ -44,14 +43,14 @@ def test_a_plain_file_goes_before_a_packed_one(tmp_path: Path) -> None:
             "begins with 0x00000801; an IDX file of this kind begins with 0x00000803",
         ),
         (bytes([0, 0, 13, 3]) + PICTURES[4:], "begins with 0x00000d03"),
-        (PICTURES[:-1], "says it holds 30 bytes and has 29, it is truncated"),
-        (PICTURES[:9], "ends within its header, it is truncated"),
-        (PICTURES + b"x", "says it holds 30 bytes and has more"),
+        (PICTURES[:-1], "truncated: its header announces 30 bytes, but it has 29"),
+        (PICTURES[:9], "truncated: it ends inside its header"),
+        (PICTURES + b"x", "its header announces 30 bytes, but it has more"),
         (
             PICTURES[:4] + b"\xff" * 12 + PICTURES[16:],
-            "says it holds 4294967295 × 4294967295 × 4294967295 bytes; at",
+            "its header announces 4294967295 × 4294967295 × 4294967295 bytes; at",
         ),
-        (PICTURES[:4] + bytes(12), "says it holds 0 × 0 × 0 bytes; at least 1"),
+        (PICTURES[:4] + bytes(12), "its header announces 0 × 0 × 0 bytes; at least 1"),
         (gzip.compress(PICTURES)[:-10], "a truncated or corrupt gzip file: "),
         (b"\x1f\x8bnothing packed", "a truncated or corrupt gzip file: "),
     ],

@@ -249,7 +249,7 @@ def test_mistakes_in_classifying_are_one_line(
     text.write_text("no picture")
     assert call("classify", "--model", model, text)[1:] == (
         "",
-        f"seq2see: {text}: not a picture, or of a kind that is not read: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP\n",
+        f"seq2see: {text}: not a picture of a known format: BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP\n",
     )
     whole = dots.picture("upper left").read_bytes()
     cut = dots.folder / "cut.png"

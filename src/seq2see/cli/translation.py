@@ -126,7 +126,7 @@ def score(
     sources, *targets = read_aligned(source, *paths)
     translator = load(model, device)
     source_ids = translator.ids("source", sources, source)
-    pairs = []
+    pairs: list[tuple[list[int], list[int]]] = []
     for lines, path in zip(targets, paths, strict=True):
         pairs += zip(source_ids, translator.ids("target", lines, path), strict=True)
     # In one call: the same translation in both files is then a tie to the last bit.

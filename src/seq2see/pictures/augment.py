@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seq2see.errors import InputError
 from seq2see.files import write_text
-from seq2see.pictures.datasets import Album, Pictures
+from seq2see.pictures.datasets import LabelledPictures, PictureCorpus
 from seq2see.recipe.schema import AugmentConfig
 from seq2see.text.vocab import SPECIALS, Vocab
 
@@ -51,7 +51,7 @@ class Format:
     classes: list[str]
 
     @classmethod
-    def of(cls, corpus: Album) -> "Format":
+    def of(cls, corpus: PictureCorpus) -> "Format":
         channels, height, width = corpus.train.pixels.shape[1:]
         # By counting bytes: the statistics of double precision without pixels of that type.
         by_channel = corpus.train.pixels.transpose(0, 1).flatten(1)
@@ -110,7 +110,7 @@ class PictureExamples:
 
     def __init__(
         self,
-        pictures: Pictures,
+        pictures: LabelledPictures,
         format: Format,
         patches: int,
         augment: AugmentConfig | None = None,

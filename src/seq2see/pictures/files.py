@@ -1,4 +1,4 @@
-"""Picture files, by Pillow: one scaled to what a model takes, and folders with one folder for each class."""
+"""Picture files, read with Pillow: single files, and folders with one folder per class."""
 
 import struct
 import warnings
@@ -12,132 +12,123 @@ from torch import Tensor
 
 from seq2see.errors import InputError
 
-ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
-FORMATS = (
-    "BMP",
-    "GIF",
-    "JPEG",
-    "PNG",
-    "PPM",
-    "TIFF",
-    "WEBP",
-)  # no others: Pillow would start Ghostscript for one
-MOST_PIXELS = 64_000_000  # a file of a few bytes can unfold to more than the memory holds
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+# A closed list, since Pillow would run Ghostscript on an EPS file.
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+MOST_PIXELS = 64_000_000  # a file of a few bytes can expand beyond the memory
 MODES = {1: "L", 3: "RGB"}
-WIDENED = (
-    "PNG",
-    "PPM",
-)  # have no more than 16 bits, which come as 32; a PNG's from older Pillows alone
+# Pillow gives their 16 bits as 32 ("I"); of PNG, older versions do.
+WIDENED = ("PNG", "PPM")
 
 Size = tuple[int, int]  # height, width
 
 
 def read_picture(path: Path, channels: int, size: Size | None = None) -> Tensor:
-    """A file as bytes (C, H, W): upright as its camera was held, in grey or colour, scaled if a size is given.
+    """Read a file as bytes (C, H, W), grey or RGB, upright, and resized if a size is given.
 
-    Of 16 bits the upper 8 count, and what is transparent is white.
+    16-bit pixels keep their upper 8 bits; transparent pixels become white.
     """
+    picture = _open(path, MODES[channels])
+    if size is not None and (picture.height, picture.width) != size:
+        picture = picture.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    pixels = torch.from_numpy(np.array(picture, dtype=np.uint8))
+    if channels == 1:
+        pixels = pixels[..., None]
+    return pixels.permute(2, 0, 1).contiguous()  # (C, H, W)
+
+
+def _open(path: Path, mode: str) -> Image.Image:
+    """Decode a file, and report everything that can be wrong with it as an InputError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=FORMATS) as opened:
-                width, height = opened.size
-                if width * height > MOST_PIXELS:
-                    raise InputError(
-                        f"{path}: {width} × {height} pixels; at most {MOST_PIXELS:,} are read"
-                    )
-                sixteen = opened.mode.startswith("I;16") or (
-                    opened.mode == "I" and opened.format in WIDENED
-                )
-                upright = _in_bytes(_upright(opened), sixteen, path).convert(MODES[channels])
+            return _decode(path, mode)
     except UnidentifiedImageError:
-        raise InputError(
-            f"{path}: not a picture, or of a kind that is not read: {', '.join(FORMATS)}"
-        ) from None
+        raise InputError(f"{path}: not a picture of a known format: {', '.join(FORMATS)}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise InputError(f"{path}: too many pixels; at most {MOST_PIXELS:,} are read") from None
     except OSError as error:
         raise InputError(f"{path}: cannot read the picture: {error.strerror or error}") from None
-    except (
-        ValueError,
-        SyntaxError,
-        EOFError,
-    ) as error:  # what Pillow's decoders say of a broken file
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except (ValueError, SyntaxError, EOFError) as error:  # raised by Pillow's decoders
         raise InputError(f"{path}: a broken picture: {error}") from None
-    if size is not None and (upright.height, upright.width) != size:
-        upright = upright.resize((size[1], size[0]), Image.Resampling.BILINEAR)
-    pixels = torch.from_numpy(np.array(upright, dtype=np.uint8))
-    return (
-        (pixels[..., None] if channels == 1 else pixels).permute(2, 0, 1).contiguous()
-    )  # (C, H, W)
+
+
+def _decode(path: Path, mode: str) -> Image.Image:
+    with Image.open(path, formats=FORMATS) as opened:
+        width, height = opened.size
+        if width * height > MOST_PIXELS:
+            raise InputError(f"{path}: {width} × {height} pixels; at most {MOST_PIXELS:,} are read")
+        widened = opened.mode == "I" and opened.format in WIDENED
+        sixteen_bits = widened or opened.mode.startswith("I;16")
+        return _to_8_bits(_upright(opened), sixteen_bits, path).convert(mode)
 
 
 def _upright(picture: Image.Image) -> Image.Image:
-    """As its camera was held, if it says so."""
-    picture.load()  # what is wrong with the pixels is no matter of the notes beside them
+    """Rotate a picture as its EXIF orientation says; ignore broken EXIF data."""
+    picture.load()  # outside the try block: broken pixels must not pass for broken EXIF data
     try:
         return ImageOps.exif_transpose(picture)
-    except (
-        struct.error,
-        SyntaxError,
-        ValueError,
-        TypeError,
-        KeyError,
-    ):  # notes that were cut or are none
+    except (struct.error, SyntaxError, ValueError, TypeError, KeyError):
         return picture
 
 
-def _in_bytes(picture: Image.Image, sixteen: bool, path: Path) -> Image.Image:
-    """Without what Pillow, asked to convert, clips or drops and does not say so: numbers above 255, transparency."""
-    if sixteen:
+def _to_8_bits(picture: Image.Image, sixteen_bits: bool, path: Path) -> Image.Image:
+    """Reduce to 8 bits without transparency; `convert` alone would clip and drop silently."""
+    if sixteen_bits:
         return Image.fromarray((np.array(picture) >> 8).astype(np.uint8))
     if picture.mode in ("I", "F"):
         raise InputError(
-            f"{path}: pixels of unknown range (Pillow's mode {picture.mode}); save it with 8 or 16 bits"
+            f"{path}: pixels of unknown range (Pillow's mode {picture.mode}); "
+            "save it with 8 or 16 bits"
         )
     if picture.has_transparency_data:
-        return Image.alpha_composite(
-            Image.new("RGBA", picture.size, "white"), picture.convert("RGBA")
-        )
+        white = Image.new("RGBA", picture.size, "white")
+        return Image.alpha_composite(white, picture.convert("RGBA"))
     return picture
 
 
 def classes_in(folder: Path) -> list[str]:
-    """The names of a folder's folders, which are those of the classes."""
+    """List a folder's folders, whose names are those of the classes."""
     names = sorted(
-        each.name for each in folder.iterdir() if each.is_dir() and not each.name.startswith(".")
+        entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name[0] != "."
     )
     if len(names) < 2:
         raise InputError(
-            f"{folder}: {len(names)} folders in there; each class has one, and there are at least two"
+            f"{folder}: {len(names)} folders inside; it must have one per class, and at least two"
         )
     return names
 
 
 def paths_in(folder: Path, classes: Sequence[str]) -> list[tuple[Path, int]]:
-    """The pictures of each class with its number, in the order of their names."""
+    """List the pictures of each class with the number of the class, sorted by name."""
     if unknown := sorted({*classes_in(folder)} - {*classes}):
-        raise InputError(f"{folder / unknown[0]}: a class that train has not: {', '.join(classes)}")
-    found = [
-        (path, number)
-        for number, name in enumerate(classes)
+        raise InputError(f"{folder / unknown[0]}: not a class of train: {', '.join(classes)}")
+    paths = [
+        (path, label)
+        for label, name in enumerate(classes)
         for path in sorted((folder / name).rglob("*"))
-        if path.suffix.lower() in ENDINGS and not path.name.startswith(".")
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
     ]
-    if not found:
-        raise InputError(f"{folder}: no pictures in there; {', '.join(ENDINGS)} are read")
-    return found
+    if not paths:
+        raise InputError(f"{folder}: no pictures inside; {', '.join(SUFFIXES)} are read")
+    return paths
 
 
 def read_pictures(paths: Sequence[Path], channels: int, size: Size | None) -> Tensor:
-    """Files as bytes (N, C, H, W); if no size is given, all must be as large as the first."""
-    pixels = [read_picture(path, channels, size) for path in paths]
-    for path, each in zip(paths, pixels, strict=True):
-        if each.shape != pixels[0].shape:
-            first, other = (f"{p.shape[2]} × {p.shape[1]}" for p in (pixels[0], each))
+    """Read files as bytes (N, C, H, W); without a size, all must be as large as the first."""
+    pictures = [read_picture(path, channels, size) for path in paths]
+    first = pictures[0]
+    for path, picture in zip(paths, pictures, strict=True):
+        if picture.shape != first.shape:
             raise InputError(
-                f"{path}: {other} pixels, and {paths[0]} has {first}; data.size scales all to one size"
+                f"{path}: {dimensions(picture)} pixels, and {paths[0]} has {dimensions(first)}; "
+                "data.size scales all to one size"
             )
-    return torch.stack(pixels)
+    return torch.stack(pictures)
+
+
+def dimensions(pixels: Tensor) -> str:
+    """Format the size of pictures (…, H, W) as "width × height"."""
+    return f"{pixels.shape[-1]} × {pixels.shape[-2]}"
