@@ -1,4 +1,4 @@
-"""A window without the rest: the same as the whole under a window mask, at the cost of the window alone."""
+"""Windowed attention: equal to full attention under a window mask, at the cost of the windows."""
 
 import pytest
 import torch
