@@ -12,7 +12,7 @@ from seq2see.batches import Ids
 from seq2see.decoding.hypotheses import BROKEN_MODEL
 from seq2see.decoding.search import State
 from seq2see.errors import WorkError
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 PastT = TypeVar("PastT", bound=State)
 

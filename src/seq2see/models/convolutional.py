@@ -20,7 +20,7 @@ from seq2see.layers.trace import Trace, at
 from seq2see.models.memory import Memory, State
 from seq2see.models.parts import check_tie, positions_of
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 ROOT_HALF = 0.5**0.5  # keeps the variance of a sum of two independent values (section 3.5)
 

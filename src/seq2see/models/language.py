@@ -21,7 +21,7 @@ from seq2see.layers.trace import Trace, at, keep, wanted
 from seq2see.models import parts
 from seq2see.models.parts import State
 from seq2see.recipe.network import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 SOURCE, TARGET = 0, 1  # segments of the prefix model
 

@@ -19,7 +19,7 @@ from seq2see.layers.trace import Trace
 from seq2see.models.memory import Memory, State
 from seq2see.models.parts import check_tie
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 CELLS: dict[str, Any] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 

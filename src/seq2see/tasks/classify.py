@@ -18,8 +18,8 @@ from seq2see.tasks.translate import merged
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text import labels
 from seq2see.text.corpora import Parallel
+from seq2see.text.specials import PAD, SPECIALS
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import PAD, SPECIALS
 
 
 class TextClassifier(LanguageModel):

@@ -14,8 +14,8 @@ from seq2see.tasks.keys import refuse_reduction
 from seq2see.tasks.one_sided import Candidate, Filled, LanguageModel, OneSidedTask, Sample
 from seq2see.tasks.text import TextData, Texts, fitting
 from seq2see.text.corpora import Parallel
+from seq2see.text.specials import MASK, PAD, SPECIALS, UNKNOWN
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import MASK, PAD, SPECIALS, UNKNOWN
 
 HIDDEN = 0.15  # of all words
 MASKED, REPLACED = 0.8, 0.1  # of the hidden ones: by <mask>, by another word

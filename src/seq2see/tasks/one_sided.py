@@ -1,4 +1,4 @@
-"""Tasks that know one language, the target: what they share, and their models in use."""
+"""Tasks of one language, the target: their common base, and their models in use."""
 
 import math
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class LanguageModel:
 
 
 class OneSidedTask(TextTask):
-    """What the tasks of one language share."""
+    """Base of the tasks of one language."""
 
     counted: ClassVar[str]  # what accuracy is the share of
     model_type: ClassVar[type[LanguageModel]]
