@@ -3,8 +3,8 @@
     python benchmarks/attention.py time
     python benchmarks/attention.py memory
 
-`time` runs `attend` and torch's `scaled_dot_product_attention` on the same queries, keys and values,
-in pairs whose order alternates, so that a slow moment of the machine hits both; it needs an
+`time` runs `attend` and torch's `scaled_dot_product_attention` on the same queries, keys and
+values, in pairs whose order alternates, so that a slow moment of the machine hits both; it needs an
 otherwise idle machine. `memory` runs additive scores, whose network holds T × S × d numbers per
 sentence (2 GB for 8 sentences of 512 tokens at d = 256), and takes the rise of resident memory.
 

@@ -1,8 +1,8 @@
 """Joey NMT's prediction with seq2see's weights, its own tokenizer, stream data set and beam search.
 
 To fit the weights, two things differ from what Joey NMT builds: the output layer has a bias, and
-the norms have our ε. The length penalty is the same; translations are limited to 1.5 times the longest
-source of a batch.
+the norms have our ε. The length penalty is the same; translations are limited to 1.5 times the
+longest source of a batch.
 """
 
 from collections.abc import Sequence
