@@ -79,7 +79,7 @@ class EncoderDecoder(nn.Module):
 
     def forward(self, batch: Batch, trace: Trace | None = None) -> Tensor:
         """Compute the logits (B, T, V) of every target token, given those before it."""
-        return self.output(self.states(batch, trace))
+        return self.output(self.states(batch, trace))  # type: ignore[no-any-return]
 
     def states(self, batch: Batch, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
         """Compute the states (B, T, D) under teacher forcing, or (N, D) of `RealRows`."""
