@@ -41,12 +41,11 @@ def attend(
     if score is scaled_dot and not torch.is_grad_enabled():
         weights = _weights_in_place(query, key, mask, bias)
     else:
-        scores = score(query, key) if bias is None else score(query, key) + bias  # (..., T, S)
+        scores = score(query, key)  # (..., T, S)
+        scores = scores if bias is None else scores + bias
         scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
-        weights = torch.softmax(scores, -1)
-        weights = (
-            weights if mask is None else weights.masked_fill(~mask, 0.0)
-        )  # NaN if no key is open
+        weights = torch.softmax(scores, -1)  # NaN where no key is open
+        weights = weights if mask is None else weights.masked_fill(~mask, 0.0)
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)
 
 
