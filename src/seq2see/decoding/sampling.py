@@ -21,7 +21,7 @@ class Causal(Protocol[PastT]):
     """A language model as sampling sees it; sampling never asks which one it has."""
 
     def start(self, texts: int, /) -> PastT:
-        """The past of so many texts before their first token."""
+        """Begin a number of texts, all empty."""
         ...
 
     def step(self, past: PastT, ids: Tensor, /) -> tuple[Tensor, PastT]:

@@ -143,8 +143,8 @@ class Prefix:
 class PrefixModel(Stack):
     """Translation in one stack: the target attends to the source and its own past (prefix mask).
 
-    Both sides count their positions from 0 and are told apart by a learned vector each, so that
-    the padding of a source does not shift the positions of its target.
+    Both sides count their positions from 0, and a learned vector marks each, so that the padding
+    of a source does not shift the positions of its target.
     """
 
     def __init__(
