@@ -13,7 +13,7 @@ CURVES = (
     "(images/architectures.png)"
 )
 CROSS_ATTENTION = (
-    "![What each decoder looks at while it reads the same translation]"
+    "![Cross-attention of each decoder over the same sentence pair]"
     "(images/architectures-attention.png)"
 )
 

@@ -33,15 +33,22 @@ __all__ = [
     "VisionTransformer",
     "WorkError",
     "attend",
+    "attention_from_torch",
+    "attention_to_torch",
     "beam_search",
     "causal_mask",
     "collate",
     "combine",
+    "decoder_layer_from_torch",
+    "decoder_layer_to_torch",
     "dot",
+    "encoder_layer_from_torch",
+    "encoder_layer_to_torch",
     "greedy",
     "load",
     "load_language",
     "load_pictures",
+    "mask_from_torch",
     "order_mask",
     "packed_mask",
     "padding_mask",
@@ -53,6 +60,9 @@ __all__ = [
     "smoothed_loss",
     "train",
     "window_mask",
+    "with_merging",
+    "with_pruning",
+    "with_top",
 ]
 
 if TYPE_CHECKING:
@@ -60,7 +70,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """The public names, imported when first asked for: torch takes seconds, `seq2see --help` should not."""
+        """Import a public name when it is first used: torch takes seconds, `--help` should not."""
         if name not in __all__:
             raise AttributeError(f"module 'seq2see' has no attribute {name!r}")
         import seq2see.api

@@ -1,4 +1,4 @@
-"""The public names in one place; `seq2see` itself hands them out on demand, since torch is slow to import."""
+"""The public names; `seq2see` imports them on demand, as torch is slow to import."""
 
 from seq2see.batches import Batch, collate
 from seq2see.decoding.hypotheses import Hypothesis, Search
@@ -8,19 +8,22 @@ from seq2see.decoding.search import beam_search, greedy, search
 from seq2see.errors import InputError, WorkError
 from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
-from seq2see.layers.masks import (
-    causal_mask,
-    combine,
-    order_mask,
-    packed_mask,
-    padding_mask,
-    prefix_mask,
-    window_mask,
+from seq2see.layers.interop import (
+    attention_from_torch,
+    attention_to_torch,
+    decoder_layer_from_torch,
+    decoder_layer_to_torch,
+    encoder_layer_from_torch,
+    encoder_layer_to_torch,
+    mask_from_torch,
 )
+from seq2see.layers.mask_patterns import order_mask, packed_mask, prefix_mask, window_mask
+from seq2see.layers.masks import causal_mask, combine, padding_mask
 from seq2see.layers.positions import rotate, sinusoidal
 from seq2see.layers.scores import Additive, Bilinear, Projected, dot, scaled_dot
 from seq2see.layers.trace import Trace
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
+from seq2see.models.reduced import with_merging, with_pruning, with_top
 from seq2see.models.transformer import Transformer
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import Recipe

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from seq2see.recipe.schema import TrainConfig
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 Ids = list[int]
 IdPair = tuple[Ids, Ids]

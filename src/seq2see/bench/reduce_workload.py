@@ -20,7 +20,7 @@ from seq2see.tasks.images import Images
 from seq2see.tasks.table import open_model, task_of
 from seq2see.tasks.text import fitting
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 WARM_UP_SENTENCES = 4
 TASKS = ("translate", "classify", "images")  # with an encoder that is pooled or attended to

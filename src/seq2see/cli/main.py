@@ -23,7 +23,7 @@ COMMANDS = (
 )
 
 app = typer.Typer(
-    help="Sequence to sequence you can see: train a translation Transformer, look into it, ship it.",
+    help="Sequence to sequence you can see: train a translation Transformer, look inside, ship it.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -16,8 +16,8 @@ from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
 from seq2see.text import tokenizers
+from seq2see.text.specials import BEGIN, END, PAD, SPECIALS
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS
 
 # CTranslate2 stops at patience × beam ended hypotheses, our search at `beam` of them if no open one
 # scores better. Of the 1,014 sentences of Multi30k's val (beam 4, α 0.6), 19 come out worse with

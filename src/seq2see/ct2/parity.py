@@ -14,7 +14,7 @@ from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import WorkError
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import UNKNOWN
+from seq2see.text.specials import UNKNOWN
 
 TOLERANCE = 1e-4  # of log p, relative beyond 1; the models that we have trained differ by 5e-6
 RANDOM_SENTENCES = 24

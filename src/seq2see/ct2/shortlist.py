@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from seq2see.text.vocab import END
+from seq2see.text.specials import END
 
 ROUNDS = 5  # of expectation and maximisation
 CELLS = 20_000_000  # source × target pieces, summed over the pairs that are learned from

@@ -12,7 +12,7 @@ from seq2see.batches import Ids
 from seq2see.decoding.hypotheses import BROKEN_MODEL
 from seq2see.decoding.search import State
 from seq2see.errors import WorkError
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 PastT = TypeVar("PastT", bound=State)
 
@@ -21,7 +21,7 @@ class Causal(Protocol[PastT]):
     """A language model as sampling sees it; sampling never asks which one it has."""
 
     def start(self, texts: int, /) -> PastT:
-        """The past of so many texts before their first token."""
+        """Begin a number of texts, all empty."""
         ...
 
     def step(self, past: PastT, ids: Tensor, /) -> tuple[Tensor, PastT]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from seq2see.batches import Ids, pad
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
 from seq2see.errors import WorkError
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 from seq2see.training.workers import share_out
 
 TOKENS_PER_BATCH = 8192  # source tokens × beam

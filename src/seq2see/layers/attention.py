@@ -41,12 +41,11 @@ def attend(
     if score is scaled_dot and not torch.is_grad_enabled():
         weights = _weights_in_place(query, key, mask, bias)
     else:
-        scores = score(query, key) if bias is None else score(query, key) + bias  # (..., T, S)
+        scores = score(query, key)  # (..., T, S)
+        scores = scores if bias is None else scores + bias
         scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
-        weights = torch.softmax(scores, -1)
-        weights = (
-            weights if mask is None else weights.masked_fill(~mask, 0.0)
-        )  # NaN if no key is open
+        weights = torch.softmax(scores, -1)  # NaN where no key is open
+        weights = weights if mask is None else weights.masked_fill(~mask, 0.0)
     return drop(weights, dropout) @ value, weights if need_weights else None  # (..., T, Kv)
 
 
@@ -60,7 +59,7 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Maybe, bias: Maybe) 
 
 
 def _weights_in_place(query: Tensor, key: Tensor, mask: Maybe, bias: Maybe) -> Tensor:
-    """Reuse the memory of the scores, which costs more than the sums when it is fresh."""
+    """Reuse the memory of the scores: fresh memory would cost more than the sums."""
     weights = scaled_dot(query, key)
     if mask is not None:  # adding −∞ takes a fraction of the time of filling it in
         weights += torch.where(mask, 0.0 if bias is None else bias, float("-inf"))
@@ -71,7 +70,7 @@ def _weights_in_place(query: Tensor, key: Tensor, mask: Maybe, bias: Maybe) -> T
 
 
 class MultiHeadAttention(nn.Module):
-    """Concat(head_1, …, head_H) W^O with head_i = attend(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2).
+    """Concat(head_1, …, head_H) W^O, head_i = attend(Q W_i^Q, K W_i^K, V W_i^V) (section 3.2.2).
 
     The heads share `inner` features, by default `width`; keys and values may have other widths.
     With `rotary`, positions rotate queries and keys: for self-attention.
@@ -105,7 +104,7 @@ class MultiHeadAttention(nn.Module):
         self.scale_scores()
 
     def scale_scores(self) -> None:
-        """Draw projections such that unscaled scores start with variance one (Raffel et al., 2020)."""
+        """Draw weights such that unscaled scores have variance one (Raffel et al., 2020)."""
         if self.unscaled:
             nn.init.normal_(self.query.weight, std=(self.size * self.query.in_features) ** -0.5)
             nn.init.normal_(self.key.weight, std=self.key.in_features**-0.5)
@@ -124,8 +123,8 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Maybe]:
         """query (B, T, D), key and value (B, S, D) → output (B, T, D) and weights (B, H, T, S).
 
-        The value is by default the key. Keys and values extend those of the `cache`; a memory that
-        was projected before comes in place of the key and brings its own mask and bias.
+        Keys and values extend the `cache`; the value is by default the key. A projected memory in
+        place of the key brings its own mask and bias.
         """
         if isinstance(key, KeysValues):
             memory, mask, bias = key, key.mask, key.bias

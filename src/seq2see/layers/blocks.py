@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """pre: x + dropout(f(norm(x))); post: norm(x + dropout(f(x))), as in the paper (section 5.4)."""
+    """pre: x + dropout(f(norm(x))); post: norm(x + dropout(f(x))), the paper's (section 5.4)."""
 
     def __init__(self, width: int, dropout: float, norm: str) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ class Positions:
         self.table = sinusoidal(0, width)
 
     def __call__(self, start: int, like: Tensor) -> Tensor:
-        """Encode the T positions from `start`, in the dtype and on the device of `like` (..., T, D)."""
+        """Encode the T positions from `start`, with the dtype and device of `like` (..., T, D)."""
         if start < 0:
             raise ValueError(f"{-start} more queries than keys; both must belong to one sequence")
         end = start + like.shape[-2]

@@ -1,7 +1,6 @@
-"""Shapes: how rows are laid out and cached, and checks that name a wrong shape and the rule."""
+"""Rows of states: their layout, cached keys and values, and checks of their shapes."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ class Rows:
         return x
 
     def split(self, x: Tensor, heads: int, sentences: int) -> Tensor:
-        """(B, T, H · K) → (B, H, T, K), where B / sentences hypotheses of a sentence share a row."""
+        """(B, T, H · K) → (B, H, T, K); the hypotheses of a sentence share a row."""
         length = len(x) // max(1, sentences) * x.shape[1]
         return x.reshape(sentences, length, heads, x.shape[2] // heads).transpose(1, 2)
 
@@ -35,61 +34,6 @@ class Rows:
 
 PADDED = Rows()
 Layout = type[Rows]
-
-
-class RealRows(Rows):
-    """Rows of the N real tokens alone: x is (N, D). Attention is the only part to meet padding."""
-
-    dims = 2
-
-    def __init__(self, real: Tensor) -> None:
-        self.shape = real.shape  # (B, T)
-        self.index = real.flatten().nonzero()[:, 0]
-        self.heads: dict[int, Tensor] = {}  # number of heads → index of each token's heads
-
-    def gather(self, x: Tensor) -> Tensor:
-        return _Gather.apply(x.flatten(0, 1), self.index)  # type: ignore[no-untyped-call, no-any-return]
-
-    def pad(self, x: Tensor) -> Tensor:
-        return torch.unflatten(_scatter(x, self.index, self.shape.numel()), 0, self.shape)
-
-    def split(self, x: Tensor, heads: int, sentences: int) -> Tensor:
-        batch, length = self.shape
-        parts = torch.unflatten(x, 1, (heads, -1)).flatten(0, 1)  # (N · H, K)
-        padded = _scatter(parts, self._heads(heads), batch * heads * length)
-        return torch.unflatten(padded, 0, (batch, heads, length))
-
-    def join(self, x: Tensor, like: Tensor) -> Tensor:
-        heads = x.shape[1]
-        parts: Tensor = _Gather.apply(x.flatten(0, 2), self._heads(heads))  # type: ignore[no-untyped-call]
-        return torch.unflatten(parts, 0, (-1, heads)).flatten(1)  # (N, H · K)
-
-    def _heads(self, heads: int) -> Tensor:
-        """Index of every head of every token in (B, H, T)."""
-        if heads not in self.heads:
-            length = self.shape[1]
-            first = self.index // length * heads * length + self.index % length
-            step = torch.arange(heads, device=first.device) * length
-            self.heads[heads] = (first[:, None] + step).flatten()
-        return self.heads[heads]
-
-
-class _Gather(torch.autograd.Function):
-    """Distinct rows of x. Their gradients are copied back, where index_select would add them up."""
-
-    @staticmethod
-    def forward(context: Any, x: Tensor, index: Tensor) -> Tensor:
-        context.index, context.count = index, len(x)
-        return x.index_select(0, index)
-
-    @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return _scatter(gradients[0], context.index, context.count), None
-
-
-def _scatter(x: Tensor, index: Tensor, count: int) -> Tensor:
-    """Put the rows of x at their index among `count` rows, with zeros between them."""
-    return x.new_zeros(count, x.shape[1]).index_copy_(0, index, x)
 
 
 @dataclass
@@ -122,17 +66,14 @@ def check_attention(
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.dim() < 2:
             raise ValueError(f"{name} has shape {tuple(x.shape)}; it must be (..., length, size)")
-    lengths = key.shape[-2], value.shape[-2]
-    if lengths[0] != lengths[1]:
-        raise ValueError(
-            f"key has {lengths[0]} positions and value {lengths[1]}; they must be equal"
-        )
+    keys, values = key.shape[-2], value.shape[-2]
+    if keys != values:
+        raise ValueError(f"key has {keys} positions and value {values}; they must be equal")
     leads = [tuple(x.shape[:-2]) for x in (query, key, value)]
     lead = leads[0] if leads[0] == leads[1] == leads[2] else _broadcast(*leads)
     if lead is None:
-        raise ValueError(
-            "query, key and value are for {}, {} and {} sentences and heads".format(*leads)
-        )
+        shapes = "{}, {} and {}".format(*leads)
+        raise ValueError(f"query, key and value are for {shapes} sentences and heads")
     if not query.dtype == key.dtype == value.dtype:
         types = f"{query.dtype}, {key.dtype} and {value.dtype}"
         raise TypeError(f"query, key and value have dtypes {types}")
@@ -166,9 +107,8 @@ def head_size(
     width: int, heads: int, inner: int | None, key_width: int | None, value_width: int | None
 ) -> int:
     """Divide `inner`, by default `width`, evenly among the heads."""
-    sizes = {"width": width, "heads": heads, "inner": inner}
-    sizes |= {"key_width": key_width, "value_width": value_width}
-    for name, size in sizes.items():
+    widths = (("key_width", key_width), ("value_width", value_width))
+    for name, size in (("width", width), ("heads", heads), ("inner", inner), *widths):
         if size is not None and size < 1:
             raise ValueError(f"{name} ({size}) must be at least 1")
     name, whole = ("width", width) if inner is None else ("inner", inner)

@@ -1,33 +1,20 @@
-"""Traces: attention weights by name (`encoder.0.self`, `decoder.2.cross`), and where tokens went."""
+"""Traces: attention weights by name, such as `encoder.0.self` and `decoder.2.cross`."""
 
-from typing import Protocol
+from typing import Any
 
 from torch import Tensor
-
-
-class TokenMap(Protocol):
-    """Map from source tokens to the fewer places of a later layer (see `layers.reduction`)."""
-
-    @property
-    def source(self) -> Tensor: ...  # (B, S) place of each token, −1 for none
-    @property
-    def sizes(self) -> Tensor: ...  # (B, P) tokens in each place
-    @property
-    def real(self) -> Tensor: ...  # (B, P) False at padding
-    def spread(self, weights: Tensor) -> Tensor: ...
-    def unmerge(self, y: Tensor) -> Tensor: ...
 
 
 class Trace:
     """Collects attention weights (B, H, T, S) by name, unless `weights` is False.
 
-    An encoder that merges or prunes tokens adds a map after each of its layers to `reductions`.
+    An encoder that merges or prunes adds a `layers.reduction` map after each layer.
     """
 
     def __init__(self, weights: bool = True) -> None:
         self.wanted = weights
         self.weights: dict[str, Tensor] = {}
-        self.reductions: list[TokenMap] = []
+        self.reductions: list[Any] = []
         self.prefix = ""
 
     def at(self, part: str) -> "Trace":
@@ -48,12 +35,8 @@ class Trace:
             layers_before = len(self.reductions)
         if not 0 < layers_before <= len(self.reductions):
             return weights
-        tokens = self.reductions[layers_before - 1]
-        weights = tokens.spread(weights)  # (B, H, T, S)
-        if kind == "cross":
-            return weights
-        # Queries that were merged share a row.
-        return tokens.unmerge(weights.transpose(1, 2).contiguous()).transpose(1, 2)
+        spread: Tensor = self.reductions[layers_before - 1].on_tokens(weights, kind == "self")
+        return spread
 
 
 def at(trace: Trace | None, part: str) -> Trace | None:

@@ -11,16 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2see.batches import Batch
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import padding_mask
 from seq2see.layers.scores import SCORES
-from seq2see.layers.shapes import Layout, Rows
 from seq2see.layers.trace import Trace, at
-from seq2see.models.memory import Memory, State
+from seq2see.models.memory import EncoderDecoder, Memory, State
 from seq2see.models.parts import check_tie, positions_of
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 ROOT_HALF = 0.5**0.5  # keeps the variance of a sum of two independent values (section 3.5)
 
@@ -92,7 +90,7 @@ class DecoderLayer(nn.Module):
         return (x + y) * ROOT_HALF, window[:, x.shape[1] :]
 
 
-class Convolutional(nn.Module):
+class Convolutional(EncoderDecoder):
     """Source ids → memory; memory and target ids so far → logits of the next id."""
 
     def __init__(
@@ -126,16 +124,6 @@ class Convolutional(nn.Module):
         if tie != "none":
             self.output.weight = self.target_embedding.weight
 
-    def forward(self, batch: Batch, trace: Trace | None = None) -> Tensor:
-        """Compute the logits (B, T, V) of every target token, given those before it."""
-        return self.output(self.states(batch, trace))  # type: ignore[no-any-return]
-
-    def states(self, batch: Batch, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
-        """Compute the states (B, T, D) under teacher forcing, or (N, D) of `RealRows`."""
-        state = self.start(self.encode(batch.source, trace))
-        x, _ = self._run(state, batch.target_in, trace)
-        return layout(batch.target_in != PAD).gather(x)
-
     def encode(self, source: Tensor, trace: Trace | None = None) -> Memory:
         """Source ids (B, S) → memory: keys are encoder states, values add the embeddings."""
         mask = padding_mask(source, PAD)
@@ -151,12 +139,7 @@ class Convolutional(nn.Module):
         zeros = memory.keys.new_zeros(len(memory.keys), self.kernel - 1, self.width)
         return State(memory, [zeros] * len(self.decoder))
 
-    def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
-        """Read the next target ids (B, T ≥ 1); return logits (B, T, V) and the state after them."""
-        x, state = self._run(state, ids, trace)
-        return self.output(x), state
-
-    def _run(self, state: State, ids: Tensor, trace: Trace | None) -> tuple[Tensor, State]:
+    def run(self, state: State, ids: Tensor, trace: Trace | None) -> tuple[Tensor, State]:
         """Run target ids (B, T) through the decoder: states (B, T, D), and the state after them."""
         words = self.embed(self.target_embedding, self.target_positions, ids, state.seen)
         x = words

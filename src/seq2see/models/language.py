@@ -21,7 +21,7 @@ from seq2see.layers.trace import Trace, at, keep, wanted
 from seq2see.models import parts
 from seq2see.models.parts import State
 from seq2see.recipe.network import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 SOURCE, TARGET = 0, 1  # segments of the prefix model
 
@@ -143,8 +143,8 @@ class Prefix:
 class PrefixModel(Stack):
     """Translation in one stack: the target attends to the source and its own past (prefix mask).
 
-    Both sides count their positions from 0 and are told apart by a learned vector each, so that
-    the padding of a source does not shift the positions of its target.
+    Both sides count their positions from 0, and a learned vector marks each, so that the padding
+    of a source does not shift the positions of its target.
     """
 
     def __init__(

@@ -1,13 +1,16 @@
-"""Memory and decoding state of the encoder–decoders without self-attention."""
+"""Encoder–decoders without self-attention: their memory, decoding state and common methods."""
 
 from dataclasses import dataclass, replace
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from seq2see.batches import Batch
 from seq2see.layers.attention import attend
 from seq2see.layers.scores import Score
+from seq2see.layers.shapes import Layout, Rows
 from seq2see.layers.trace import Trace, keep
 from seq2see.models.parts import sentences_of
+from seq2see.text.specials import PAD
 
 
 @dataclass(frozen=True)
@@ -55,3 +58,36 @@ class State:
         kept = sentences_of(rows, len(self.past[0]), len(self.memory.mask))
         memory = self.memory if kept is None else self.memory.select(kept)
         return replace(self, past=past, memory=memory)
+
+
+class EncoderDecoder(nn.Module):
+    """Teacher forcing and decoding by one method, `run`."""
+
+    output: nn.Linear
+
+    def encode(self, source: Tensor, trace: Trace | None = None) -> Memory:
+        """Source ids (B, S) → memory."""
+        raise NotImplementedError
+
+    def start(self, memory: Memory) -> State:
+        """The state before the first target token."""
+        raise NotImplementedError
+
+    def run(self, state: State, ids: Tensor, trace: Trace | None) -> tuple[Tensor, State]:
+        """Run target ids (B, T) through the decoder: states (B, T, D), and the state after them."""
+        raise NotImplementedError
+
+    def forward(self, batch: Batch, trace: Trace | None = None) -> Tensor:
+        """Compute the logits (B, T, V) of every target token, given those before it."""
+        return self.output(self.states(batch, trace))  # type: ignore[no-any-return]
+
+    def states(self, batch: Batch, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
+        """Compute the states (B, T, D) under teacher forcing, or (N, D) of `RealRows`."""
+        state = self.start(self.encode(batch.source, trace))
+        x, _ = self.run(state, batch.target_in, trace)
+        return layout(batch.target_in != PAD).gather(x)
+
+    def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
+        """Read the next target ids (B, T ≥ 1); return logits (B, T, V) and the state after them."""
+        x, state = self.run(state, ids, trace)
+        return self.output(x), state

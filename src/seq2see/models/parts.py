@@ -1,8 +1,7 @@
-"""Parts of the models: layers and positions by recipe, what an encoder returns, decoding states."""
+"""Parts of the models: layers by recipe, memory and decoding state, initial weights."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +12,6 @@ from seq2see.layers.positions import LearnedPositions, Positions
 from seq2see.layers.shapes import PADDED, KeysValues, Rows
 from seq2see.layers.trace import Trace, at
 from seq2see.recipe.network import ModelConfig
-
-
-class Pairs(Protocol):
-    """A batch of padded ids, such as `Batch`."""
-
-    @property
-    def source(self) -> Tensor: ...  # (B, S): w1 … wn </s>
-    @property
-    def target_in(self) -> Tensor: ...  # (B, T): <s> w1 … wn
 
 
 @dataclass(frozen=True)
@@ -45,9 +35,7 @@ class State:
     """Keys and values, per layer, that the next decoding step attends to."""
 
     memory: list[KeysValues]  # of B sentences
-    past: list[
-        KeysValues
-    ]  # of the hypotheses, equally many for each sentence, side by side; [] for none
+    past: list[KeysValues]  # of the hypotheses, equally many per sentence; [] for none
 
     def select(self, rows: Tensor) -> "State":
         """Keep, repeat or reorder hypotheses."""
@@ -59,10 +47,7 @@ class State:
 
 
 def sentences_of(rows: Tensor, hypotheses: int, sentences: int) -> Tensor | None:
-    """Sentences whose memory the chosen hypotheses need; None if that is all, in order.
-
-    Hypotheses share their sentence's memory while all sentences have equally many.
-    """
+    """Sentences whose memory the hypotheses need, once each if all have equally many; None: all."""
     owners = rows // max(1, hypotheses // max(1, sentences))
     kept, counts = torch.unique_consecutive(owners, return_counts=True)
     kept = owners if (counts != counts[:1]).any() else kept
@@ -114,10 +99,9 @@ def _attention(config: ModelConfig, rotary: bool = False) -> MultiHeadAttention:
     )
 
 
-def check_tie(tie: str, source_size: int, target_size: int) -> None:
-    if tie == "all" and source_size != target_size:
-        sizes = f"{source_size} and {target_size} entries"
-        raise ValueError(f"tie 'all' needs one vocabulary, not {sizes}")
+def check_tie(tie: str, source: int, target: int) -> None:
+    if tie == "all" and source != target:
+        raise ValueError(f"tie 'all' needs one vocabulary, not {source} and {target} entries")
 
 
 def last_norm(config: ModelConfig) -> nn.Module:

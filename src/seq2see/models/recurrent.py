@@ -10,16 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seq2see.batches import Batch
 from seq2see.layers.dropout import Dropout
 from seq2see.layers.masks import padding_mask
 from seq2see.layers.scores import SCORES
-from seq2see.layers.shapes import Layout, Rows
 from seq2see.layers.trace import Trace
-from seq2see.models.memory import Memory, State
+from seq2see.models.memory import EncoderDecoder, Memory, State
 from seq2see.models.parts import check_tie
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 CELLS: dict[str, Any] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
@@ -39,7 +37,7 @@ class Bidirectional(nn.Module):
         return torch.cat([forwards, _reorder(backwards, order)], dim=-1)
 
 
-class Recurrent(nn.Module):
+class Recurrent(EncoderDecoder):
     """Source ids → memory; memory and target ids so far → logits of the next id."""
 
     def __init__(
@@ -85,16 +83,6 @@ class Recurrent(nn.Module):
             elif isinstance(module, nn.RNNBase):
                 _initialise(module)
 
-    def forward(self, batch: Batch, trace: Trace | None = None) -> Tensor:
-        """Compute the logits (B, T, V) of every target token, given those before it."""
-        return self.output(self.states(batch, trace))  # type: ignore[no-any-return]
-
-    def states(self, batch: Batch, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
-        """Compute the states (B, T, D) under teacher forcing, or (N, D) of `RealRows`."""
-        state = self.start(self.encode(batch.source, trace))
-        x, _ = self._run(state, batch.target_in, trace)
-        return layout(batch.target_in != PAD).gather(x)
-
     def encode(self, source: Tensor, trace: Trace | None = None) -> Memory:
         """Source ids (B, S) → all encoder states or, without attention, the last ones only."""
         mask = padding_mask(source, PAD)
@@ -113,12 +101,7 @@ class Recurrent(nn.Module):
         initial = self.bridge(_last_states(memory)).tanh()
         return State(memory, list(initial.split(self.width, dim=-1)))
 
-    def step(self, state: State, ids: Tensor, trace: Trace | None = None) -> tuple[Tensor, State]:
-        """Read the next target ids (B, T ≥ 1); return logits (B, T, V) and the state after them."""
-        x, state = self._run(state, ids, trace)
-        return self.output(x), state
-
-    def _run(self, state: State, ids: Tensor, trace: Trace | None) -> tuple[Tensor, State]:
+    def run(self, state: State, ids: Tensor, trace: Trace | None) -> tuple[Tensor, State]:
         """Run target ids (B, T) through the decoder: states (B, T, D), and the state after them.
 
         The recurrence runs over all T first, then one attention serves all of them:

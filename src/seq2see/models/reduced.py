@@ -29,7 +29,7 @@ from seq2see.layers.reduction.plans import (
 from seq2see.layers.reduction.pruning import received
 from seq2see.layers.reduction.reduction import Reduction
 from seq2see.layers.shapes import PADDED, Rows
-from seq2see.layers.trace import TokenMap, Trace, at, keep, wanted
+from seq2see.layers.trace import Trace, at, keep, wanted
 from seq2see.models.parts import Encoder, Memory
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -231,7 +231,7 @@ def reduction_cost(model: nn.Module, trace: Trace | None) -> Tensor | float:
     return 0.0 if plan is None or trace is None else plan.cost(trace.reductions)
 
 
-def counts(first: Tensor, reductions: Sequence[TokenMap]) -> list[Tensor]:
+def counts(first: Tensor, reductions: Sequence[Reduction]) -> list[Tensor]:
     """Count the real tokens (B,) of each sentence: `first` of them, then those after each layer."""
     return [first, *(reduction.real.sum(1) for reduction in reductions)]
 

@@ -11,9 +11,9 @@ from seq2see.layers.masks import causal_mask, padding_mask
 from seq2see.layers.shapes import PADDED, Layout, Rows
 from seq2see.layers.trace import Trace, at
 from seq2see.models import parts
-from seq2see.models.parts import Memory, Pairs, State
+from seq2see.models.parts import Memory, State
 from seq2see.recipe.network import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 
 class Transformer(nn.Module):
@@ -42,11 +42,11 @@ class Transformer(nn.Module):
         if tie != "none":
             self.output.weight = self.target_embedding.weight
 
-    def forward(self, batch: Pairs, trace: Trace | None = None) -> Tensor:
-        """Compute the logits (B, T, V) of every target token, given those before it."""
+    def forward(self, batch: Any, trace: Trace | None = None) -> Tensor:
+        """Compute the logits (B, T, V) of each target token of a `Batch`, given those before it."""
         return self.output(self.states(batch, trace))  # type: ignore[no-any-return]
 
-    def states(self, batch: Pairs, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
+    def states(self, batch: Any, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
         """Compute the decoder's output (B, T, D) under teacher forcing, or (N, D) of `RealRows`."""
         memory = self.encode(batch.source, trace, layout)
         state = State(memory.projected([layer.cross_attention for layer in self.decoder]), [])

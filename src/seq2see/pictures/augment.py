@@ -15,7 +15,8 @@ from seq2see.errors import InputError
 from seq2see.files import write_text
 from seq2see.pictures.datasets import LabelledPictures, PictureCorpus
 from seq2see.recipe.schema import AugmentConfig
-from seq2see.text.vocab import SPECIALS, Vocab
+from seq2see.text.specials import SPECIALS
+from seq2see.text.vocab import Vocab
 
 FILE = "pictures.json"
 DRAWS = 5  # random numbers for each picture: two of the shift, the flip, two of the cut-out
@@ -142,7 +143,7 @@ class PictureExamples:
 
 
 def shift_and_flip(pixels: Tensor, draws: Tensor, augment: AugmentConfig) -> Tensor:
-    """Shift bytes (B, C, H, W) over a black ground and mirror them, by numbers (B, ≥ 3) in 0 … 1."""
+    """Shift bytes (B, C, H, W) over black and mirror them, by random numbers (B, ≥ 3) in 0 … 1."""
     if not augment.shift and not augment.flip:
         return pixels
     steps = 2 * augment.shift + 1

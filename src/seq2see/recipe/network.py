@@ -1,6 +1,6 @@
 """The table [model] of a recipe, and the base and number types of all tables."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -100,13 +100,3 @@ class ModelConfig(Section):
     @property
     def head_size(self) -> int:
         return (self.attention_width or self.width) // self.heads
-
-    @property
-    def attention(self) -> dict[str, Any]:
-        """Keyword arguments of every `MultiHeadAttention` of the network."""
-        return {
-            "inner": self.attention_width,
-            "bias": self.attention_bias,
-            "dropout": self.attention_dropout,
-            "score": self.score,
-        }

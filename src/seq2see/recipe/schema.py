@@ -1,4 +1,4 @@
-"""The recipe: one TOML file says everything about one run, and nothing unknown or impossible passes."""
+"""The recipe: one TOML file describes one run; unknown keys and impossible values are refused."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,30 +17,24 @@ Paths = str | list[str]
 
 
 class DataConfig(Section):
-    """Which text: a named corpus, or paths; two aligned files as a list, one TSV as a string. Or which pictures."""
+    """Text or pictures: a named corpus, or paths (a list of two aligned files, or one TSV)."""
 
     source: str = "de"  # language code; picks the file ending and spaCy's rules
     target: str = "en"
     corpus: Literal["captions", "multi30k", "digits", "fashion"] | None = None
-    train: Paths | None = (
-        None  # relative to --data, else to the working directory; of pictures: their folder
-    )
+    # Paths are relative to --data or else to the working directory; pictures have one folder.
+    train: Paths | None = None
     val: Paths | None = None
-    test: dict[str, Paths] | Paths | None = None  # several test sets: a table of name = path
-    columns: tuple[Whole, Whole] = (0, 1)  # of a TSV: where source and target stand
-    hold_out: Whole = (
-        1000  # pairs kept from training for val, and again for test, where those are not given
-    )
-    limit: Count | None = None  # train on the first so many only; captions: as many, of millions
-    join: Count = 1  # so many consecutive pairs, of train, val and test alike, become one long pair
-    max_length: Count = 128  # tokens on a side; longer pairs are left out of training and reported
-    labels: Literal["language", "number"] | None = (
-        None  # to classify: which side, or the number of a caption's subject
-    )
-    size: Count | None = (
-        None  # pixels on a side that pictures are scaled to; else all are as large as the first
-    )
-    colour: bool = False  # picture files in red, green and blue; else in grey
+    test: dict[str, Paths] | Paths | None = None  # a table name = path for several
+    columns: tuple[Whole, Whole] = (0, 1)  # of source and target in a TSV, from 0
+    hold_out: Whole = 1000  # pairs held out from train for val, and for test, if not given
+    limit: Count | None = None  # training pairs to use; captions: to generate
+    join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
+    max_length: Count = 128  # tokens per side; longer pairs are left out and counted
+    # classify: the language, or the grammatical number of a caption's subject
+    labels: Literal["language", "number"] | None = None
+    size: Count | None = None  # pixels per side to scale pictures to; by default as they are
+    colour: bool = False  # read picture files in colour; by default in grey
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -74,17 +68,15 @@ class DataConfig(Section):
 
 
 class TokenizerConfig(Section):
-    """How text becomes ids."""
+    """Tokenization: words, subwords or characters."""
 
     kind: Literal["unigram", "bpe", "char", "words"] = "unigram"
-    size: Annotated[int, Field(ge=8, le=1_000_000)] | None = (
-        None  # by default 8000 subwords, else all there are
-    )
+    # Entries of a vocabulary; by default 8000 subwords, or all words or characters.
+    size: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
     joint: bool = True  # one vocabulary for both languages (subwords only)
-    min_frequency: Count = 2  # of words; a rarer one is <unk>
-    sampling: Annotated[float, Field(ge=0.0, le=1.0)] = (
-        0.0  # share of training sentences cut anew each epoch
-    )
+    min_frequency: Count = 2  # of words; rarer ones are <unk>
+    # Share of the training sentences that is segmented anew each epoch (Kudo, 2018).
+    sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -100,44 +92,34 @@ class TokenizerConfig(Section):
 
 
 class TrainConfig(Section):
-    """The budget, the batches, the optimizer; schedules count updates."""
+    """Budget, batches and optimizer; schedules count updates."""
 
     steps: Count | None = None  # the budget is exactly one of steps (updates), epochs and minutes
     epochs: Count | None = None
     minutes: Annotated[float, Field(gt=0)] | None = None
-    batch_tokens: Count | None = (
-        None  # padded tokens on the longer side of a batch; by default 4096
-    )
-    batch_sentences: Count | None = None  # instead: a fixed number of pairs, or of pictures
+    batch_tokens: Count | None = None  # on the longer side, padding included; by default 4096
+    batch_sentences: Count | None = None  # instead: a fixed number of examples
     accumulate: Count = 1  # batches summed into one update
-    optimizer: Literal["adam", "muon"] = (
-        "adam"  # muon: for the matrices inside the network, Adam for the rest
-    )
+    optimizer: Literal["adam", "muon"] = "adam"  # muon: for hidden matrices, Adam for the rest
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
-    lr: Annotated[float, Field(gt=0)] | None = (
-        None  # the peak; by default the paper's (width × warmup)^-0.5
-    )
+    # The peak learning rate; by default the paper's (width × warmup)^-0.5.
+    lr: Annotated[float, Field(gt=0)] | None = None
     warmup: Count = 4000  # updates until the peak
-    decay: Annotated[float, Field(ge=0.0, le=1.0)] = (
-        0.3  # linear: the last share of the budget, down to zero
-    )
+    # linear: the last share of the budget, over which the rate falls to zero
+    decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.3
     label_smoothing: Share = 0.1  # ε
-    smoothing: Literal["all", "others"] = (
-        "all"  # ε/V over all classes, or ε/(V−2) over all but target and pad
-    )
+    # ε/V on all classes, or ε/(V−2) on all but target and padding
+    smoothing: Literal["all", "others"] = "all"
     clip: Annotated[float, Field(ge=0.0)] = 1.0  # largest gradient norm; 0 for none
     checkpoint_every: Count | None = None  # updates; by default each epoch, or ten times a run
-    patience: Whole = 0  # stop after so many validations without a better one; 0 for never
-    choose: Literal["loss", "bleu"] = "loss"  # what makes a validation better
-    validate_sentences: Count = 500  # how many are translated at each validation
-    average: Count = (
-        1  # checkpoints averaged at the end; kept if that validates better than the best
-    )
+    patience: Whole = 0  # validations without improvement before a run stops; 0: never
+    choose: Literal["loss", "bleu"] = "loss"  # the figure that chooses weights
+    validate_sentences: Count = 500  # translated at each validation
+    average: Count = 1  # checkpoints to average at the end, if that validates better
     average_of: Literal["last", "best"] = "last"
     ema: Share = 0.0  # decay of an exponential moving average of the weights; 0 for none
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = (
-        1  # of all randomness: weights, dropout, order, cuts
-    )
+    # Seeds weights, dropout, order and segmentation.
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:
@@ -152,31 +134,31 @@ class TrainConfig(Section):
         return self
 
     def peak(self, width: int) -> float:
-        """The highest learning rate: the paper's (d · warmup)^-0.5 unless the recipe sets one (section 5.3)."""
+        """The highest learning rate; by default the paper's (d · warmup)^-0.5 (section 5.3)."""
         return self.lr if self.lr is not None else (width * self.warmup) ** -0.5
 
 
 class AugmentConfig(Section):
-    """How a training picture changes each time it is seen, drawn by seed, epoch and line."""
+    """Random changes of training pictures, drawn for (seed, epoch, line)."""
 
-    shift: Whole = 0  # pixels that it moves at most, up or down and left or right
-    flip: bool = False  # mirrored, every other time
-    cut_out: Whole = 0  # pixels on a side of a square without content (DeVries and Taylor, 2017)
+    shift: Whole = 0  # pixels, at most, in each direction
+    flip: bool = False  # mirror half of the pictures
+    cut_out: Whole = 0  # pixels per side of a blank square (DeVries and Taylor, 2017)
 
 
 class DecodeConfig(Section):
-    """How translations are searched."""
+    """Beam search."""
 
-    beam: Annotated[int, Field(ge=1, le=64)] = 4  # hypotheses side by side; 1 is greedy
+    beam: Annotated[int, Field(ge=1, le=64)] = 4  # hypotheses per sentence; 1 is greedy
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # α; 0 for none
     max_ratio: Annotated[float, Field(gt=0, le=100.0)] = 2.0  # at most ratio × source tokens + 10
-    min_length: Whole = 0  # target tokens before </s> may come
+    min_length: Whole = 0  # target tokens before </s> is allowed
 
 
 class Recipe(Section):
     """One run: data → tokenizer → model → train → decode."""
 
-    task: str = "translate"  # one of the table in `tasks`, which checks the keys that are for some
+    task: str = "translate"  # a name in the table of tasks, which check the keys they use
     data: DataConfig
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig = ModelConfig()
@@ -196,10 +178,9 @@ class Recipe(Section):
             ("decode.min_length", self.decode.min_length),
         ):
             if self.model.positions == "learned" and self.model.max_positions <= length:
-                raise ValueError(
-                    f"model.max_positions ({self.model.max_positions}) must be more than {key} ({length}): "
-                    "</s> has a position, too"
-                )
+                positions = f"model.max_positions ({self.model.max_positions})"
+                rule = f"must be more than {key} ({length}): </s> has a position, too"
+                raise ValueError(f"{positions} {rule}")
         return self
 
     @model_validator(mode="after")
@@ -225,29 +206,25 @@ class Recipe(Section):
 
     @classmethod
     def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> "Recipe":
-        """Read a TOML file, or a recipe that seq2see ships by its bare name, with `section.key=value` overrides."""
+        """Read a TOML file or a shipped recipe by name, with `section.key=value` overrides."""
         table = read(path)
-        for each in overrides:
-            override(table, each)
+        for assignment in overrides:
+            override(table, assignment)
         try:
             return cls.model_validate(table)
         except ValidationError as error:
             raise InputError(f"{path}: {first_problem(error, cls.keys())}") from None
 
     def save(self, path: Path) -> None:
-        """Write what was set (derived values stay derived) so that `load` gives this recipe again."""
-        path.write_text(
-            written(self.model_dump(exclude_unset=True, exclude_none=True)), encoding="utf-8"
-        )
+        """Write the keys that were set, so that `load` returns this recipe again."""
+        tables = self.model_dump(exclude_unset=True, exclude_none=True)
+        path.write_text(written(tables), encoding="utf-8")
 
     @classmethod
     def keys(cls) -> list[str]:
-        """All that a recipe may hold: each table, then its keys."""
-        return [
-            name
-            for section, field in cls.model_fields.items()
-            for name in (
-                section,
-                *(f"{section}.{key}" for key in getattr(field.annotation, "model_fields", ())),
-            )
-        ]
+        """List every known table, each followed by its keys."""
+        names: list[str] = []
+        for section, field in cls.model_fields.items():
+            names.append(section)
+            names += (f"{section}.{key}" for key in getattr(field.annotation, "model_fields", ()))
+        return names

@@ -21,8 +21,8 @@ from seq2see.scoring.phrases import (
     words,
 )
 from seq2see.text.function_words import FUNCTION_WORDS
+from seq2see.text.specials import UNKNOWN
 from seq2see.text.tokenizers import Tokenizer
-from seq2see.text.vocab import UNKNOWN
 
 LISTED = 10  # entries of a list
 SHOWN = 4  # examples in a report

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from seq2see.text.vocab import SPECIALS, UNKNOWN
+from seq2see.text.specials import SPECIALS, UNKNOWN
 
 UNKNOWN_WORD = SPECIALS[UNKNOWN]  # as a tokenizer's `decode` writes it, alone or inside a word
 LONGEST_GRAM = 4  # words, as in BLEU

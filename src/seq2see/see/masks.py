@@ -14,15 +14,9 @@ from rich.cells import cell_len, set_cell_size
 from torch import Tensor
 
 from seq2see.errors import InputError
-from seq2see.layers.masks import (
-    causal_mask,
-    order_mask,
-    packed_mask,
-    padding_mask,
-    prefix_mask,
-    window_mask,
-)
-from seq2see.text.vocab import PAD, SPECIALS, UNKNOWN
+from seq2see.layers.mask_patterns import order_mask, packed_mask, prefix_mask, window_mask
+from seq2see.layers.masks import causal_mask, padding_mask
+from seq2see.text.specials import PAD, SPECIALS, UNKNOWN
 
 KINDS = [
     "padding",

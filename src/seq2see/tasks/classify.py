@@ -6,20 +6,20 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from seq2see.batches import IdPair, Ids, TextExamples, by_tokens
+from seq2see.batches import IdPair, TextExamples, by_tokens
 from seq2see.models.build import reduced
 from seq2see.models.init import Rows
 from seq2see.models.language import Classifier
 from seq2see.scoring.confusion import Confusion, confusion_of
-from seq2see.tasks.one_sided import Labelled, LanguageModel, OneSidedTask, Sample
+from seq2see.tasks.one_sided import Case, Labelled, LanguageModel, OneSidedTask, Sample
 from seq2see.tasks.predict import Predictions
 from seq2see.tasks.text import Texts
 from seq2see.tasks.translate import merged
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text import labels
 from seq2see.text.corpora import Parallel
+from seq2see.text.specials import PAD, SPECIALS
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import PAD, SPECIALS
 
 
 class TextClassifier(LanguageModel):
@@ -81,17 +81,10 @@ class Classify(OneSidedTask):
     def summary(self, predictions: Predictions) -> str:
         return f"{super().summary(predictions)} · {predictions.accuracy:.2%} right"
 
-    def sample(
-        self,
-        model: Any,
-        tokenizers: Tokenizers,
-        texts: tuple[str, str],
-        example: IdPair,
-        guess: Ids,
-    ) -> Sample:
+    def sample(self, model: Any, tokenizers: Tokenizers, case: Case) -> Sample:
         """A sentence, its label, and the predicted one."""
-        (label,) = labels.vocabulary(self.recipe.data).words(guess[:1])
-        return *texts, label
+        (label,) = labels.vocabulary(self.recipe.data).words(case.guess[:1])
+        return *case.texts, label
 
     def confusion(self, pairs: Sequence[IdPair], predictions: Predictions) -> Confusion | None:
         vocabulary = labels.vocabulary(self.recipe.data)

@@ -117,11 +117,10 @@ class Images:
         right = examples.labels.tolist()
         samples: list[tuple[str, str, str]] = []
         if math.isfinite(predictions.loss):
-            name = data.format.labels.words
-            guesses = [guess for (guess,) in predictions.guesses]
-            pairs = list(enumerate(zip(right, guesses, strict=True), start=1))
-            mistakes = [(line, pair) for line, pair in pairs if pair[0] != pair[1]][:SAMPLES]
-            samples = [(f"val picture {line}", *name(pair)) for line, pair in mistakes]  # type: ignore[misc]
+            names = data.format.labels.words(range(len(data.format.labels)))
+            for line, (label, (guess,)) in enumerate(zip(right, predictions.guesses, strict=True)):
+                if label != guess and len(samples) < SAMPLES:
+                    samples.append((f"val picture {line + 1}", names[label], names[guess]))
         figures = {"perplexity": predictions.perplexity, "accuracy": predictions.accuracy}
         summary = f"perplexity {predictions.perplexity:.2f} · {predictions.accuracy:.2%} right"
         return Validation(predictions.mean_loss, figures, summary, samples)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from seq2see.batches import IdPair, Ids, TextExamples, by_tokens
+from seq2see.batches import TextExamples, by_tokens
 from seq2see.decoding.sampling import Sampling, generate
 from seq2see.errors import InputError
 from seq2see.models.language import CausalModel
 from seq2see.tasks.keys import refuse_reduction
-from seq2see.tasks.one_sided import LanguageModel, OneSidedTask, Sample, Written
+from seq2see.tasks.one_sided import Case, LanguageModel, OneSidedTask, Sample, Written
 from seq2see.tasks.text import Texts, device_of
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text.corpora import Parallel
@@ -73,19 +73,12 @@ class Language(OneSidedTask):
     def network(self, size: int) -> nn.Module:
         return CausalModel(self.recipe.model, size, self.recipe.tie != "none")
 
-    def sample(
-        self,
-        model: Any,
-        tokenizers: Tokenizers,
-        texts: tuple[str, str],
-        example: IdPair,
-        guess: Ids,
-    ) -> Sample:
+    def sample(self, model: Any, tokenizers: Tokenizers, case: Case) -> Sample:
         """The first half of a sentence, all of it, and the model's likeliest continuation."""
-        _, ids = example
+        _, ids = case.example
         prompt = ids[: len(ids) // 2]
         longest = 2 * len(ids) + 1
         greedy = Sampling(temperature=0)
         (continuation,) = generate(model, prompt, greedy, 1, longest, device_of(model))
         written = tokenizers.target.decode([*prompt, *continuation.ids])
-        return tokenizers.target.decode(prompt), texts[1], written
+        return tokenizers.target.decode(prompt), case.texts[1], written

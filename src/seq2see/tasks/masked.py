@@ -11,11 +11,11 @@ from seq2see.batches import IdPair, Ids, TextExamples, collate_labels
 from seq2see.errors import InputError
 from seq2see.models.language import MaskedModel
 from seq2see.tasks.keys import refuse_reduction
-from seq2see.tasks.one_sided import Candidate, Filled, LanguageModel, OneSidedTask, Sample
+from seq2see.tasks.one_sided import Candidate, Case, Filled, LanguageModel, OneSidedTask, Sample
 from seq2see.tasks.text import TextData, Texts, fitting
 from seq2see.text.corpora import Parallel
+from seq2see.text.specials import MASK, PAD, SPECIALS, UNKNOWN
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import MASK, PAD, SPECIALS, UNKNOWN
 
 HIDDEN = 0.15  # of all words
 MASKED, REPLACED = 0.8, 0.1  # of the hidden ones: by <mask>, by another word
@@ -128,20 +128,13 @@ class Masked(OneSidedTask):
         ]
         return lines, TextExamples(pairs, self.shifted)
 
-    def sample(
-        self,
-        model: Any,
-        tokenizers: Tokenizers,
-        texts: tuple[str, str],
-        example: IdPair,
-        guess: Ids,
-    ) -> Sample:
+    def sample(self, model: Any, tokenizers: Tokenizers, case: Case) -> Sample:
         """A sentence with its blanks, without, and as the model fills them."""
         tokenizer = tokenizers.target
-        read, labels = example
+        read, labels = case.example
         shown = " ".join(BLANK if id == MASK else tokenizer.piece(id) for id in read)
         filled = [
             id if label == PAD else best
-            for id, label, best in zip(read, labels, guess, strict=False)
+            for id, label, best in zip(read, labels, case.guess, strict=False)
         ]
-        return shown, texts[0], tokenizer.decode(filled)
+        return shown, case.texts[0], tokenizer.decode(filled)

@@ -1,9 +1,9 @@
-"""Tasks that know one language, the target: what they share, and their models in use."""
+"""Tasks of one language, the target: their common base, and their models in use."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import nn
@@ -56,6 +56,14 @@ class Labelled:
     probabilities: dict[str, float]
 
 
+class Case(NamedTuple):
+    """A validation example as text and as ids, and the model's best guess at each target."""
+
+    texts: tuple[str, str]
+    example: IdPair
+    guess: Ids
+
+
 class LanguageModel:
     """A model of one language; each task implements the methods that it is for."""
 
@@ -104,7 +112,7 @@ class LanguageModel:
 
 
 class OneSidedTask(TextTask):
-    """What the tasks of one language share."""
+    """Base of the tasks of one language."""
 
     counted: ClassVar[str]  # what accuracy is the share of
     model_type: ClassVar[type[LanguageModel]]
@@ -136,8 +144,8 @@ class OneSidedTask(TextTask):
         samples: list[Sample] = []
         if math.isfinite(predictions.loss):
             texts = [data.validation_texts[line] for line in lines[:SAMPLES]]
-            shown = zip(texts, examples.pairs, predictions.guesses, strict=False)
-            samples = [self.sample(model, data.tokenizers, *given) for given in shown]
+            shown = map(Case, texts, examples.pairs, predictions.guesses)
+            samples = [self.sample(model, data.tokenizers, case) for case in shown]
         figures = self.figures(predictions)
         return Validation(predictions.mean_loss, figures, self.summary(predictions), samples)
 
@@ -147,14 +155,7 @@ class OneSidedTask(TextTask):
     def summary(self, predictions: Predictions) -> str:
         return f"perplexity {predictions.perplexity:.2f}"
 
-    def sample(
-        self,
-        model: Any,
-        tokenizers: Tokenizers,
-        texts: tuple[str, str],
-        example: IdPair,
-        guess: Ids,
-    ) -> Sample:
+    def sample(self, model: Any, tokenizers: Tokenizers, case: Case) -> Sample:
         """A validation example to show: the input, the right output, and the model's."""
         raise NotImplementedError
 

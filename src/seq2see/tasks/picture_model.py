@@ -13,7 +13,7 @@ from seq2see.pictures.augment import Format
 from seq2see.pictures.files import read_picture
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.one_sided import Labelled
-from seq2see.text.vocab import SPECIALS
+from seq2see.text.specials import SPECIALS
 
 PICTURES_PER_BATCH = 64
 

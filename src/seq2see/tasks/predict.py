@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from seq2see.batches import Batch, Examples, Ids, by_tokens
-from seq2see.layers.shapes import RealRows
+from seq2see.layers.real_rows import RealRows
 from seq2see.models.reduced import reduction_cost, reduction_trace
 from seq2see.recipe.schema import TrainConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 from seq2see.training.loss import smoothed_loss, smoothed_loss_of
 
 VALIDATION_TOKENS = 4096

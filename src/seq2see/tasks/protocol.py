@@ -1,4 +1,4 @@
-"""What a task says about a run; the training loop knows none of them."""
+"""The contract of a task; the training loop knows no task."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Run directories: which run a directory holds, and whether it can continue."""
+"""Run directories: checks of the run that a directory holds, and its records."""
 
 import json
 import os
@@ -97,7 +97,7 @@ def _digests(data: Data) -> dict[str, str]:
 
 
 def training_facts(folder: Path) -> dict[str, object]:
-    """How the weights were trained, from the last lines of the log."""
+    """Read from the log how the weights were trained."""
     chosen: dict[str, object] = {}
     log = folder / "log.jsonl"
     if log.exists():

@@ -26,7 +26,7 @@ Texts = list[tuple[str, str]]
 
 
 class TextTask:
-    """What the tasks of text share; each says what it reads and what it predicts."""
+    """Base of the tasks of text; each defines what it reads and what it predicts."""
 
     medium: ClassVar[str] = "text"
     unit: ClassVar[str] = "target tokens"

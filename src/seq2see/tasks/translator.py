@@ -18,8 +18,8 @@ from seq2see.errors import InputError, WorkError
 from seq2see.layers.trace import Trace
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.likelihood import Scored
+from seq2see.text.specials import END
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import END
 
 SCORED_TOKENS = 2048  # of a batch, padding included
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 Context = tuple[int, ...]
 Row = tuple[NDArray[np.int64], NDArray[np.int64]]  # words, and their counts

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seq2see.errors import InputError
-from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2see.text.words import without_surrogates
 
 N_BEST = 16  # subword regularisation: l in Kudo (2018), section 3.2

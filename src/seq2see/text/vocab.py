@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-SPECIALS = ("<s>", "</s>", "<blank>", "<unk>")
-BEGIN, END, PAD, UNKNOWN = range(4)
-MASK = BEGIN  # an encoder's input never contains <s>, so that id is free for masked words
+from seq2see.text.specials import SPECIALS, UNKNOWN
 
 
 class Vocab:

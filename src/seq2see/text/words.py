@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from seq2see.errors import InputError
-from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, Vocab
+from seq2see.text.specials import BEGIN, END, PAD, SPECIALS
+from seq2see.text.vocab import Vocab
 
 
 class Words:

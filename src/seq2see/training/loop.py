@@ -4,7 +4,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -17,6 +17,7 @@ from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
 from seq2see.training.interrupt import Stop
 from seq2see.training.optimizer import optimizer
+from seq2see.training.position import Position
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.schedule import learning_rate
 from seq2see.training.update import BatchLoss, Gradients
@@ -26,29 +27,12 @@ REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
 @dataclass(frozen=True)
 class Objective:
-    """What a run optimises: the examples of an epoch, their loss, and a validation."""
+    """The examples of an epoch, the loss to minimise, and the validation of a run."""
 
     examples: Callable[[int], Examples]
     loss: BatchLoss
     validate: Callable[[nn.Module], Validation]
     pass_tokens: float = math.inf  # most tokens of a forward pass on a CPU
-
-
-@dataclass
-class Position:
-    """Where a run stands; saved with every checkpoint."""
-
-    update: int = 0
-    epoch: int = 1
-    batch: int = 0  # batches already seen of this epoch
-    epoch_batches: int = 1
-    batches: int = 0  # of all epochs
-    samples: int = 0
-    tokens: int = 0  # of the target side
-    seconds: float = 0.0  # training, validation and checkpoints
-    validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
-    since_best: int = 0
-    tenths: int = 0  # tenths of the budget after which a checkpoint was written
 
 
 class Training:
@@ -90,7 +74,7 @@ class Training:
             self.position = Position(**saved.state)
         except (KeyError, TypeError) as error:
             raise InputError(
-                f"{folder}: not a checkpoint that this version can go on from: {error}"
+                f"{folder}: this version cannot continue from the checkpoint: {error}"
             ) from None
         self.ema = {name: average.to(self.device) for name, average in ema.items()}
         self.elapsed_before = self.position.seconds
@@ -116,7 +100,7 @@ class Training:
                         break
                 else:
                     self._end_epoch()
-        if not self.position.validations or self._name() not in self.position.validations:
+        if not self.position.validations or self.position.name() not in self.position.validations:
             self._checkpoint()
         return self._choose()
 
@@ -140,9 +124,10 @@ class Training:
             self.model.parameters(), self.config.clip or math.inf
         ).item()
         if not math.isfinite(total) or not math.isfinite(norm):
+            problem = f"the loss is {total / tokens:g} and the gradient norm {norm:g}"
             raise WorkError(
-                f"update {at.update + 1}: the loss is {total / tokens:g} and the gradient norm {norm:g} at learning "
-                f"rate {rate:g}; {self._last_good()}; {REMEDY}"
+                f"update {at.update + 1}: {problem} at learning rate {rate:g}; "
+                f"{self._last_good()}; {REMEDY}"
             )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -167,7 +152,7 @@ class Training:
 
     @torch.no_grad()
     def _average_exponentially(self) -> None:
-        # Early on a long memory would hold mostly the initial weights, so it grows with the updates.
+        # A long memory would hold mostly initial weights early on, so it grows with the updates.
         decay = min(self.config.ema, (1 + self.position.update) / (10 + self.position.update))
         own = weights(self.model)
         for name, average in self.ema.items():
@@ -195,10 +180,7 @@ class Training:
         if not math.isfinite(result.loss):
             problem = f"update {at.update}: the validation loss is {result.loss:g}"
             raise WorkError(f"{problem}; {self._last_good()}; {REMEDY}")
-        score = self._score(result)
-        best = not at.validations or score > max(at.validations.values())
-        at.since_best = 0 if best else at.since_best + 1
-        at.validations[self._name()] = score
+        best = at.record(self._score(result))
         at.tenths = int(self._progress() * 10)
         self._save()
         self._prune()
@@ -216,7 +198,7 @@ class Training:
         if self.ema:
             groups["ema"] = self.ema
         checkpoint.save(
-            self.folder / self._name(), checkpoint.Checkpoint(groups, asdict(self.position))
+            self.folder / self.position.name(), checkpoint.Checkpoint(groups, asdict(self.position))
         )
 
     def _validate_shipped(self) -> Validation:
@@ -236,19 +218,20 @@ class Training:
         return result
 
     def _choose(self) -> Tensors:
-        """The best checkpoint, or the average of several if that validates better."""
+        """Return the best checkpoint, or the average of several if that validates better."""
         group = "ema" if self.ema else "weights"
-        scores = self.position.validations
-        best = max(scores, key=lambda name: scores[name])
-        chosen = checkpoint.load(self.folder / best).groups[group]
-        kept, kind = scores[best], best
-        if self.config.average > 1 and len(scores) > 1:
-            mean = checkpoint.average([self.folder / name for name in self._to_average()], group)
+        at = self.position
+        kind = at.best()
+        chosen = checkpoint.load(self.folder / kind).groups[group]
+        kept = at.validations[kind]
+        if self.config.average > 1 and len(at.validations) > 1:
+            names = at.to_average(self.config)
+            mean = checkpoint.average([self.folder / name for name in names], group)
             copy_into(self.model, mean, "average")
             score = self._score(self._validate())
             if score > kept:
-                chosen, kept, kind = mean, score, f"the average of {', '.join(self._to_average())}"
-        at = self.position
+                chosen, kept = mean, score
+                kind = f"the average of {', '.join(names)}"
         self.reporter.chosen(
             weights=kind,
             by=self.config.choose,
@@ -266,44 +249,26 @@ class Training:
             return -result.loss
         return result.figures[self.config.choose]
 
-    def _to_average(self) -> list[str]:
-        scores = self.position.validations
-        names = (
-            sorted(scores, key=lambda name: scores[name])
-            if self.config.average_of == "best"
-            else sorted(scores)
-        )
-        return names[-self.config.average :]
-
     def _prune(self) -> None:
-        """Keep what resuming (the newest), choosing (the best) and averaging need."""
-        scores = self.position.validations
-        wanted = {max(scores, key=lambda name: scores[name]), self._name(), *self._to_average()}
+        """Keep the newest checkpoint to resume from, the best to choose, and those to average."""
+        at = self.position
+        wanted = {at.best(), at.name(), *at.to_average(self.config)}
         unfinished = self.folder.glob(".update-*")  # of a process that was killed while it wrote
         for folder in (*checkpoint.saved_in(self.folder), *unfinished):
             if folder.name not in wanted:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _name(self) -> str:
-        return f"update-{self.position.update:08d}"
-
     def _last_good(self) -> str:
         saved = checkpoint.saved_in(self.folder)
-        return (
-            f"the last good checkpoint is {saved[-1]}" if saved else "no checkpoint was written yet"
-        )
+        if not saved:
+            return "no checkpoint was written yet"
+        return f"the last good checkpoint is {saved[-1]}"
 
     def _seconds(self) -> float:
         return self.elapsed_before + time.perf_counter() - self.started
 
     def _progress(self) -> float:
-        """The share of the budget that is spent."""
-        at, config = self.position, self.config
-        if config.steps:
-            return at.update / config.steps
-        if config.minutes:
-            return self._seconds() / (60 * config.minutes)
-        return (at.epoch - 1 + at.batch / at.epoch_batches) / (config.epochs or 1)
+        return self.position.progress(self.config, self._seconds())
 
     def _finished(self) -> bool:
         stale = 0 < self.config.patience <= self.position.since_best

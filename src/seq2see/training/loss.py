@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 ALIGNED = 16  # numbers: logits whose rows start at full cache lines take two thirds of the time
 

@@ -138,10 +138,8 @@ class Reporter:
             **usage,
         )
         used = " · ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in usage.items())
-        self.say(
-            f"[dim]epoch {epoch} done · {steps:,} batches · {updates:,} updates · {samples:,} samples · "
-            f"{tokens:,} tokens · {_clock(seconds)} · {used}[/dim]"
-        )
+        done = f"{steps:,} batches · {updates:,} updates · {samples:,} samples · {tokens:,} tokens"
+        self.say(f"[dim]epoch {epoch} done · {done} · {_clock(seconds)} · {used}[/dim]")
 
     def validation(
         self, result: Validation, *, update: int, epoch: int, best: bool, seconds: float

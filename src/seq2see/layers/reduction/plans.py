@@ -14,7 +14,6 @@ from seq2see.errors import InputError
 from seq2see.layers.reduction.merging import bipartite, neighbours, schedule, size_bias
 from seq2see.layers.reduction.pruning import kept_share, prune_below, prune_softly, prune_to
 from seq2see.layers.reduction.reduction import Maybe, Reduction
-from seq2see.layers.trace import TokenMap
 from seq2see.recipe.schema import ReduceConfig
 
 MATCHINGS = {"bipartite": bipartite, "neighbours": neighbours}
@@ -74,7 +73,7 @@ class Plan(nn.Module):
         """
         raise NotImplementedError
 
-    def cost(self, reductions: Sequence[TokenMap]) -> Tensor | float:
+    def cost(self, reductions: Sequence[Reduction]) -> Tensor | float:
         """Penalty that training adds to the loss of each target token."""
         return 0.0
 
@@ -161,7 +160,7 @@ class SoftPruning(Pruning):
         threshold = self.thresholds[layer]
         return prune_softly(received, threshold, self.temperature, **tokens.constraints)
 
-    def cost(self, reductions: Sequence[TokenMap]) -> Tensor:
+    def cost(self, reductions: Sequence[Reduction]) -> Tensor:
         """λ times the share of tokens kept, averaged over the layers."""
         shares = [kept_share(reduction.sizes, reduction.real) for reduction in reductions]
         return self.penalty * torch.stack(shares).mean()

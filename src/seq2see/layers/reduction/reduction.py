@@ -80,6 +80,16 @@ class Reduction:
         picked = weights.gather(-1, source.expand(*weights.shape[:-1], -1))
         return (picked * share.to(weights.dtype)).masked_fill(share == 0, 0.0)
 
+    def on_tokens(self, weights: Tensor, queries: bool) -> Tensor:
+        """Spread attention weights (B, H, T, P) over the tokens of the keys and, if asked, queries.
+
+        Queries that were merged share a row.
+        """
+        weights = self.spread(weights)  # (B, H, T, S)
+        if not queries:
+            return weights
+        return self.unmerge(weights.transpose(1, 2).contiguous()).transpose(1, 2)
+
     def then(self, later: "Reduction") -> "Reduction":
         """Compose with the reduction of a later layer: one map from first tokens to last places."""
         if later.source.shape != self.real.shape:

@@ -172,12 +172,13 @@ class ClauseWriter:
             group = "ask"
         elif "aim" in marks:
             group = "aim"
-        return self.pick(DATA["modals"][group])
+        modal: str = self.pick(DATA["modals"][group])
+        return modal
 
     def add_object(self, clause: Clause, marks: Marks) -> None:
         """Give the clause its object, with a relative clause if the marks ask for one."""
         verb = clause.verb
-        # Where the object comes first, only a masculine accusative shows that it is not the subject.
+        # In front, only a masculine accusative shows that the object is not the subject.
         patent = "fronted(object)" in marks and verb.case == ACCUSATIVE and not verb.via[0]
         noun = self.fresh(verb.masculines if patent else verb.what)
         article, plural = self._object_article(clause, noun, marks, patent)

@@ -1,0 +1,52 @@
+"""The position of a run in its budget, and the scores of its checkpoints."""
+
+from dataclasses import dataclass, field
+
+from seq2see.recipe.schema import TrainConfig
+
+
+@dataclass
+class Position:
+    """Progress of a run; saved with every checkpoint."""
+
+    update: int = 0
+    epoch: int = 1
+    batch: int = 0  # batches of this epoch that are done
+    epoch_batches: int = 1
+    batches: int = 0  # of all epochs
+    samples: int = 0
+    tokens: int = 0  # of the target side
+    seconds: float = 0.0  # training, validation and checkpoints
+    validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
+    since_best: int = 0  # validations
+    tenths: int = 0  # of the budget, at the last checkpoint
+
+    def name(self) -> str:
+        """Name of the checkpoint of this update."""
+        return f"update-{self.update:08d}"
+
+    def progress(self, config: TrainConfig, seconds: float) -> float:
+        """Share of the budget that is spent."""
+        if config.steps:
+            return self.update / config.steps
+        if config.minutes:
+            return seconds / (60 * config.minutes)
+        return (self.epoch - 1 + self.batch / self.epoch_batches) / (config.epochs or 1)
+
+    def record(self, score: float) -> bool:
+        """Note the score of this update's validation; return whether it is the best so far."""
+        best = not self.validations or score > max(self.validations.values())
+        self.since_best = 0 if best else self.since_best + 1
+        self.validations[self.name()] = score
+        return best
+
+    def best(self) -> str:
+        """Name of the best checkpoint."""
+        return max(self.validations, key=lambda name: self.validations[name])
+
+    def to_average(self, config: TrainConfig) -> list[str]:
+        """Names of the checkpoints to average: the last, or those with the best scores."""
+        names = sorted(self.validations)
+        if config.average_of == "best":
+            names.sort(key=lambda name: self.validations[name])
+        return names[-config.average :]
