@@ -12,9 +12,9 @@ from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.masks import padding_mask
 from seq2see.layers.positions import LearnedPositions
+from seq2see.layers.real_rows import RealRows
 from seq2see.layers.scores import SCORES, Additive, Bilinear, Projected, Score, dot, scaled_dot
 from seq2see.layers.shapes import (
-    RealRows,
     check_attention,
     check_product,
     check_sequence,
