@@ -3,8 +3,8 @@
     python benchmarks/architectures.py --runs runs/architectures --minutes 25 --epochs 2 --seeds 2 3
 
 Trains every recipe below twice, for equal wall-clock time and for equal epochs, and the two best
-with further seeds, since one seed does not separate them. Finished runs are reused, interrupted ones
-are resumed; `--only` trains some of them and stops, to run one per core. Then all translate
+with further seeds, since one seed does not separate them. Finished runs are reused, interrupted
+ones are resumed; `--only` trains some of them and stops, to run one per core. Then all translate
 test_2016_flickr, and `results/architectures.json` and the figures of docs/before.md are written.
 """
 

@@ -3,10 +3,10 @@
     python benchmarks/attention.py time
     python benchmarks/attention.py memory
 
-`time` runs `attend` and `torch.nn.functional.scaled_dot_product_attention` on the same queries, keys
-and values, in pairs whose order alternates, so that a slow moment of the machine hits both; it needs
-an otherwise idle machine. `memory` runs additive scores, whose network holds T × S × d numbers per
-sentence (2 GB for 8 sentences of 512 tokens at d = 256), and takes the rise of peak resident memory.
+`time` runs `attend` and torch's `scaled_dot_product_attention` on the same queries, keys and values,
+in pairs whose order alternates, so that a slow moment of the machine hits both; it needs an
+otherwise idle machine. `memory` runs additive scores, whose network holds T × S × d numbers per
+sentence (2 GB for 8 sentences of 512 tokens at d = 256), and takes the rise of resident memory.
 
 Every length runs in a process of its own: the state of the allocator would change the next one.
 Both print a table and write `results/attention.json` or `results/attention_memory.json`.

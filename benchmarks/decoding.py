@@ -1,11 +1,11 @@
-"""Speed-up by caching and batching: beam search as shipped, against one sentence at a time uncached.
+"""Speed-up by caching and batching: beam search against one sentence at a time without a cache.
 
     python benchmarks/decoding.py --model runs/multi30k --source test_2016_flickr.de.gz \\
         --out benchmarks/results/decoding.json
 
 Both search with the same code, beam and weights, in turn, on one part of the sentences after the
-other; the slow one sees every sentence alone and recomputes all target positions at each step. Their
-translations are compared as well.
+other; the slow one takes sentences one by one and recomputes all target positions at each step.
+Their translations are compared as well.
 """
 
 import argparse

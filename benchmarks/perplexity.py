@@ -3,7 +3,7 @@
     python benchmarks/perplexity.py --model runs/captions-language --model runs/multi30k-language
 
 The n-grams are counted on the model's training text, split by the model's own tokenizer; both
-predict every token of the test sets, </s> included. `results/perplexity.json` holds the perplexities.
+predict every token of the test sets, </s> included. Writes `results/perplexity.json`.
 """
 
 import argparse

@@ -4,7 +4,8 @@
 
 Finished runs are reused, interrupted ones are resumed. Each score function trains with the recipe
 `captions` as shipped; those that are not divided by √d train once more at a lower learning rate,
-beside the paper's. The test set is generated, so nothing is tuned on it. Writes `results/scores.json`.
+beside the paper's. The test set is generated, so nothing is tuned on it. Writes
+`results/scores.json`.
 """
 
 import argparse

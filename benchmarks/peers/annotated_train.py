@@ -1,7 +1,7 @@
-"""The Annotated Transformer's own code, from a checkout that the user names; nothing of it is in this project.
+"""The Annotated Transformer's own code, from a checkout given by the user; none of it is included.
 
-Its collate pads every sentence to 72 tokens, and so does this. What it imports only to draw and to download is
-stood in for, so that its file can be read under any version of torch.
+Like its collate, this pads every sentence to 72 tokens. Packages that it imports only to draw and
+to download are mocked, so that its file can be imported under any version of torch.
 """
 
 import importlib.util
@@ -28,9 +28,8 @@ PADDED = 72  # `max_padding` of its configuration
 
 def load(path: str) -> ModuleType:
     for name in (*UNUSED, "torchtext.vocab", "torchtext.datasets"):
-        sys.modules[name] = MagicMock(
-            __spec__=ModuleSpec(name, None)
-        )  # torch looks for some of these by their spec
+        # With a spec, since torch looks for some of these by theirs.
+        sys.modules[name] = MagicMock(__spec__=ModuleSpec(name, None))
     spec = importlib.util.spec_from_file_location("the_annotated_transformer", path)
     assert spec and spec.loader, f"{path}: not a Python file"
     module = importlib.util.module_from_spec(spec)
@@ -64,12 +63,14 @@ def main() -> None:
         optimizer, lambda step: code.rate(step, size["width"], 1, 3000)
     )
     loss = code.SimpleLossCompute(model.generator, criterion)
-    meter, state = worker.Meter(job), code.TrainState()
+    meter = worker.Meter(job)
+    state = code.TrainState()
     model.train()
     for update in worker.updates(job["data"]):
         batches = (
             code.Batch(
-                *(torch.tensor([padded(pair[side]) for pair in pairs]) for side in (0, 1)),
+                torch.tensor([padded(source) for source, _ in pairs]),
+                torch.tensor([padded(target) for _, target in pairs]),
                 worker.PAD,
             )
             for pairs in update

@@ -1,8 +1,8 @@
-"""CTranslate2 on the model that `seq2see export` wrote: by its documented call, or with what tuning by hand finds.
+"""CTranslate2 on a model that `seq2see export` wrote: by its documented call, or tuned by hand.
 
 documented   translate_batch with the beam and nothing else: one batch, all threads inside it
-tuned        workers, threads and batch size are the fastest of a list; our length penalty and limit of the length
-same-search  the same with the patience and the hypotheses that seq2see asks for, to rank as its own search does
+tuned        the fastest workers, threads and batch size of a list; our length penalty and limit
+same-search  the same with the patience and number of hypotheses of seq2see, to rank alike
 """
 
 import itertools
@@ -16,7 +16,7 @@ import worker
 
 SIZES = {"examples": (16, 32, 64, 128, 256), "tokens": (512, 1024, 2048, 4096, 8192)}
 END = "</s>"
-PATIENCE = 1.25  # as in seq2see's own engine
+PATIENCE = 1.25  # as in seq2see's engine
 
 
 def settings(variant: str, threads: int) -> list[worker.Setting]:
@@ -33,12 +33,14 @@ def settings(variant: str, threads: int) -> list[worker.Setting]:
 
 def main() -> None:
     job = worker.job()
-    variant, beam, decode = job["variant"], job["beam"], job["decode"]
-    more: dict[str, Any] = (
-        {} if variant == "documented" else {"length_penalty": decode["length_penalty"]}
-    )
+    variant = job["variant"]
+    beam = job["beam"]
+    decode = job["decode"]
+    search: dict[str, Any] = {}
+    if variant != "documented":
+        search["length_penalty"] = decode["length_penalty"]
     if variant == "same-search":
-        more |= {
+        search |= {
             "patience": PATIENCE,
             "num_hypotheses": int(PATIENCE * beam + 0.5),
             "return_scores": True,
@@ -55,15 +57,14 @@ def main() -> None:
         return engines[key]
 
     def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
-        tokens = [[*each, END] for each in pieces.encode(list(texts), out_type=str)]
+        tokens = [[*row, END] for row in pieces.encode(list(texts), out_type=str)]
         threads = {key: value for key, value in setting.items() if key.endswith("threads")}
         batches = {key: value for key, value in setting.items() if key.endswith(("type", "size"))}
-        if variant != "documented":  # CTranslate2 takes one limit a call
-            batches["max_decoding_length"] = (
-                math.ceil(decode["max_ratio"] * (max(map(len, tokens)) - 1)) + 10
-            )
-        found = engine(**threads).translate_batch(tokens, beam_size=beam, **batches, **more)
-        return pieces.decode([each.hypotheses[0] for each in found])
+        if variant != "documented":  # CTranslate2 takes one limit per call
+            longest = max(map(len, tokens)) - 1
+            batches["max_decoding_length"] = math.ceil(decode["max_ratio"] * longest) + 10
+        results = engine(**threads).translate_batch(tokens, beam_size=beam, **batches, **search)
+        return pieces.decode([result.hypotheses[0] for result in results])
 
     possible = settings(variant, job["threads"])
     versions = worker.versions("ctranslate2", "sentencepiece")

@@ -1,7 +1,7 @@
-"""Eole, the successor of OpenNMT-py, by its own data iterator, model and trainer.
+"""Eole, the successor of OpenNMT-py, with its own data iterator, model and trainer.
 
-A bucket is one batch, so that its batches are everybody's, and a source that comes twice in a batch stays. That and
-the clock hang on names that are not public: where one of them is missing, nothing is measured.
+A bucket is one batch, so that its batches are the shared ones, and duplicate sources in a batch are
+kept. That and the clock depend on private names: if one is missing, nothing is measured.
 """
 
 import contextlib
@@ -20,20 +20,20 @@ HOOKS = ((eole.trainer.Trainer, "_accum_batches"), (DynamicDatasetIter, "_should
 
 
 class Enough(Exception):
-    """The meter has seen all it needs."""
+    """Raised when the meter has measured enough."""
 
 
 class Measured(eole.trainer.Trainer):
-    """Reads the clock when the trainer asks for an update's batches: the update before is done then."""
+    """Reads the clock when the trainer requests the next batches: the update is then complete."""
 
     meter: worker.Meter
     parameters = 0
 
     def _accum_batches(self, *given: Any, **named: Any) -> Iterator[Any]:
         Measured.parameters = sum(p.numel() for p in self.model.parameters())
-        for found in super()._accum_batches(*given, **named):
-            yield found
-            batches, *_ = found
+        for accumulated in super()._accum_batches(*given, **named):
+            yield accumulated
+            batches, *_ = accumulated
             tokens = sum(
                 int((batch["tgt"][:, 1:] != self.train_loss.padding_idx).sum()) for batch in batches
             )
@@ -42,7 +42,8 @@ class Measured(eole.trainer.Trainer):
 
 
 def configuration(job: worker.Job) -> dict[str, Any]:
-    size, data = job["model"], Path(job["data"])
+    size = job["model"]
+    data = Path(job["data"])
     dropout = [size["dropout"]]
     return {
         "src_vocab": str(data / "vocabulary.source"),
@@ -56,20 +57,7 @@ def configuration(job: worker.Job) -> dict[str, Any]:
         },
         "report_every": 1_000_000,
         "seed": 1,
-        "model": {
-            "architecture": "transformer",
-            "hidden_size": size["width"],
-            "layers": size["layers"],
-            "heads": size["heads"],
-            "transformer_ff": size["feed_forward"],
-            "add_qkvbias": True,
-            "add_ffnbias": True,
-            "embeddings": {
-                "word_vec_size": size["width"],
-                "position_encoding": True,
-                "position_encoding_type": "SinusoidalInterleaved",
-            },
-        },
+        "model": _model(size),
         "training": {
             "world_size": 0,
             "gpu_ranks": [],
@@ -96,17 +84,34 @@ def configuration(job: worker.Job) -> dict[str, Any]:
     }
 
 
+def _model(size: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "architecture": "transformer",
+        "hidden_size": size["width"],
+        "layers": size["layers"],
+        "heads": size["heads"],
+        "transformer_ff": size["feed_forward"],
+        "add_qkvbias": True,
+        "add_ffnbias": True,
+        "embeddings": {
+            "word_vec_size": size["width"],
+            "position_encoding": True,
+            "position_encoding_type": "SinusoidalInterleaved",
+        },
+    }
+
+
 def main() -> None:
-    job, versions = worker.job(), worker.versions("torch", "eole")
+    job = worker.job()
+    versions = worker.versions("torch", "eole")
     missing = [f"{owner.__name__}.{name}" for owner, name in HOOKS if not hasattr(owner, name)]
-    if missing:  # the clock would never be read, or the batches be others
-        raise SystemExit(
-            f"Eole {versions['eole']} has no {' and no '.join(missing)}: eole_train.py must be adapted"
-        )
+    if missing:  # the clock would never be read, or the batches would differ
+        names = " and no ".join(missing)
+        raise SystemExit(f"Eole {versions['eole']} has no {names}: adapt eole_train.py")
     torch.set_num_threads(job["threads"])
     Measured.meter = worker.Meter(job)
     eole.trainer.Trainer = Measured
-    DynamicDatasetIter._should_deduplicate = lambda self, text, seen: True  # true keeps the pair
+    DynamicDatasetIter._should_deduplicate = lambda self, text, seen: True  # True keeps the pair
     with contextlib.suppress(Enough):
         train(TrainConfig(**configuration(job)), device_id=-1)
     Measured.meter.report(Measured.parameters, versions)

@@ -1,7 +1,7 @@
-"""Hugging Face's `generate` with seq2see's weights, in the pre-norm encoder–decoder that Transformers has: Pegasus.
+"""Hugging Face's `generate` with seq2see's weights, in Pegasus, a pre-norm encoder–decoder.
 
-Its table of positions takes ours, and its `final_logits_bias` our output bias; the logits must agree before it is
-measured. Its length penalty divides by length^α, ours by ((5 + length) / 6)^α.
+Its position table receives ours, and its `final_logits_bias` our output bias; the logits must agree
+before it is measured. Its length penalty divides by length^α, ours by ((5 + length) / 6)^α.
 """
 
 import math
@@ -76,9 +76,8 @@ def parity(job: worker.Job, model: PegasusForConditionalGeneration) -> float:
 def main() -> None:
     job = worker.job()
     model = build(job)
-    proof = (
-        {"parity": parity(job, model)} if job["tune"] else {}
-    )  # not in the rounds: it takes memory
+    # Only when tuning: in a round it would raise the peak of memory.
+    proof = {"parity": parity(job, model)} if job["tune"] else {}
     pieces = sentencepiece.SentencePieceProcessor(model_file=f"{job['data']}/tokenizer.model")
     decode = job["decode"]
 
@@ -92,7 +91,7 @@ def main() -> None:
             ids = torch.tensor(
                 [sources[i] + [worker.PAD] * (longest - len(sources[i])) for i in batch]
             )
-            how = GenerationConfig(
+            config = GenerationConfig(
                 num_beams=job["beam"],
                 do_sample=False,
                 length_penalty=decode["length_penalty"],
@@ -104,7 +103,7 @@ def main() -> None:
                 pad_token_id=worker.PAD,
             )
             rows = model.generate(
-                ids, generation_config=how, attention_mask=(ids != worker.PAD).long()
+                ids, generation_config=config, attention_mask=(ids != worker.PAD).long()
             )
             for i, row in zip(batch, rows.tolist(), strict=True):
                 outputs[i] = pieces.decode([id for id in row if id not in SPECIALS])

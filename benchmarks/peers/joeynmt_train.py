@@ -1,4 +1,4 @@
-"""Joey NMT by its own data set, model and training manager; the clock is read where it logs an update."""
+"""Joey NMT with its own data set, model and training manager; timed where it logs an update."""
 
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,24 @@ from joeynmt.training import TrainManager
 
 
 class Measured(TrainManager):
-    """Ends when the meter has seen enough."""
+    """Ends when the meter has measured enough."""
 
     meter: worker.Meter
-    seen = places = 0
+    tokens = 0
+    positions = 0
 
     def _train_step(self, batch: Any) -> Any:
-        self.places += batch.trg.numel()
+        self.positions += batch.trg.numel()
         return super()._train_step(batch)
 
     def _log_scores(self, *given: Any, **named: Any) -> None:
         super()._log_scores(*given, **named)
-        done = self.meter.update(self.stats.total_tokens - self.seen)
-        self.seen = self.stats.total_tokens
+        done = self.meter.update(self.stats.total_tokens - self.tokens)
+        self.tokens = self.stats.total_tokens
         self.stats.is_max_update |= done
 
     def _save_checkpoint(self, new_best: bool, score: float) -> None:
-        """Nobody will read it."""
+        """Save nothing."""
 
 
 def main() -> None:
@@ -58,7 +59,7 @@ def main() -> None:
     trainer.meter = worker.Meter(job, equal=job.get("batches") != "own")
     trainer.train_and_validate(train_data=train_data, valid_data=dev_data)
     parameters = sum(p.numel() for p in model.parameters())
-    padding = 1 - trainer.stats.total_tokens / trainer.places
+    padding = 1 - trainer.stats.total_tokens / trainer.positions
     trainer.meter.report(
         parameters, worker.versions("torch", "joeynmt", "sentencepiece"), target_padding=padding
     )

@@ -1,7 +1,8 @@
-"""Joey NMT's prediction with seq2see's weights: its own SentencePiece tokenizer, stream data set and beam search.
+"""Joey NMT's prediction with seq2see's weights, its own tokenizer, stream data set and beam search.
 
-Two things are not as Joey NMT builds them, since the weights need them so: the output layer has a bias, and the norms'
-ε is ours. Its length penalty is ours; its longest translation is 1.5 times the longest source of a batch.
+To fit the weights, two things differ from what Joey NMT builds: the output layer has a bias, and
+the norms have our ε. The length penalty is the same; translations are limited to 1.5 times the longest
+source of a batch.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,8 @@ from joeynmt.prediction import predict
 from torch import nn
 
 BATCHES = (16, 32, 64, 128)
-ORDER = [
-    worker.UNKNOWN,
-    worker.PAD,
-    worker.BEGIN,
-    worker.END,
-]  # of Joey NMT's specials, which are its ids 0 to 3
+# Joey NMT's special tokens, its ids 0 to 3.
+ORDER = [worker.UNKNOWN, worker.PAD, worker.BEGIN, worker.END]
 
 
 def configure(job: worker.Job) -> BaseConfig:
@@ -95,15 +92,13 @@ def main() -> None:
     job = worker.job()
     args = configure(job)
     model, data = build(job, args)
-    proof = (
-        {"parity": parity(job, model)} if job["tune"] else {}
-    )  # not in the rounds: it takes memory
+    # Only when tuning: in a round it would raise the peak of memory.
+    proof = {"parity": parity(job, model)} if job["tune"] else {}
 
     def translate(texts: Sequence[str], setting: worker.Setting) -> list[str]:
         torch.set_num_threads(setting["threads"])
-        order = sorted(
-            range(len(texts)), key=lambda i: -len(texts[i])
-        )  # little padding, as its own advice is
+        # Sorted for little padding, as its documentation advises.
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         data.reset_cache()
         for i in order:
             data.set_item(texts[i])

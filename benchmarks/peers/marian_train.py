@@ -1,6 +1,6 @@
-"""Hugging Face's MarianMTModel in a native PyTorch loop, which carries less than their Trainer.
+"""Hugging Face's MarianMTModel in a native PyTorch loop, with less overhead than their Trainer.
 
-Marian norms after each sublayer and has no bias at the output; everything else is of equal size.
+Marian is post-norm and has no output bias; everything else has the same size.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""What all systems are given: the same batches to train on, the same weights and sentences to translate."""
+"""Input of all systems: the same batches to train on, the same weights and text to translate."""
 
 import json
 import shutil
@@ -14,7 +14,6 @@ from seq2see.batches import collate, padding_share, plan
 from seq2see.ct2.export import export
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring.bleu import score
 from seq2see.tasks.table import load
 from seq2see.tasks.text import encode, fitting
 from seq2see.tasks.translator import Translator
@@ -25,19 +24,20 @@ RECIPE = "multi30k-annotated"
 SIZES = {
     "base": {"layers": 6, "width": 512, "feed_forward": 2048, "heads": 8},
     "small": {"layers": 3, "width": 256, "feed_forward": 1024, "heads": 4},
-    "tiny": {"layers": 1, "width": 32, "feed_forward": 64, "heads": 2},  # to try the workers out
+    "tiny": {"layers": 1, "width": 32, "feed_forward": 64, "heads": 2},  # a trial of the workers
 }
-DEV = 100  # pairs of a development set that nobody looks at
-PARITY = 16  # sentences on which the copied weights must give our logits
+DEV = 100  # pairs of a development set that some systems require
+PARITY = 16  # sentences on which copied weights must reproduce our logits
 TEST = "test_2016_flickr"
 
 Facts = dict[str, Any]
 
 
 def training(folder: Path) -> Facts:
-    """Write the batches of the recipe's first epoch: as ids, as files of words, and for us as pairs with a recipe.
+    """Write the batches of the recipe's first epoch, as ids, as files of words and as pairs.
 
-    A word is written `w17` for its id 17, so that no system cuts or normalises it; `w3` is in no vocabulary.
+    A word with id 17 is written `w17`, so that no system splits or normalises it; `w3`, the unknown
+    word, is in no vocabulary.
     """
     folder.mkdir(parents=True, exist_ok=True)
     recipe = Recipe.load(RECIPE)
@@ -52,7 +52,8 @@ def training(folder: Path) -> Facts:
     encoded = encode(recipe, pair, corpus.train)
     pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
     batches = plan(pairs, recipe.train, epoch=1)
-    accumulate, sentences = recipe.train.accumulate, recipe.train.batch_sentences
+    accumulate = recipe.train.accumulate
+    sentences = recipe.train.batch_sentences
     whole = len(pairs) // (accumulate * sentences) * accumulate
     updates = [batches[start : start + accumulate] for start in range(0, whole, accumulate)]
     lines = [line for update in updates for batch in update for line in batch]
@@ -81,34 +82,22 @@ def training(folder: Path) -> Facts:
 
 
 def overrides(size: str) -> list[str]:
-    """The recipe's keys for another model size."""
+    """Return the recipe overrides of a model size."""
     values = dict(SIZES[size])
     values["encoder_layers"] = values["decoder_layers"] = values.pop("layers")
     return [f"model.{key}={value}" for key, value in values.items()]
 
 
 def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, list[str]]:
-    """Write weights, sentences, logits to compare with and an export; give the job's facts and the references.
+    """Write weights, sentences, expected logits and exports; return job facts and references.
 
-    `known` is what was found of the export that earlier rounds used, if there were any.
+    `known` are the facts of the exports that earlier rounds used, if any.
     """
     folder.mkdir(parents=True, exist_ok=True)
     translator = load(model, "cpu")
-    recipe, config = translator.recipe, translator.recipe.model
-    wrong = [
-        f"{name} is {value!r}, not {needed!r}"
-        for name, value, needed in (
-            ("model.norm", config.norm, "pre"),
-            ("model.tie", recipe.tie, "all"),
-            ("model.positions", config.positions, "sinusoidal"),
-            ("layers of encoder and decoder", config.encoder_layers, config.decoder_layers),
-        )
-        if value != needed
-    ]
-    if wrong or not (model / "tokenizer.model").is_file():
-        raise SystemExit(
-            f"{model}: cannot be copied to every peer: {'; '.join(wrong) or 'it needs SentencePiece'}"
-        )
+    recipe = translator.recipe
+    config = recipe.model
+    _check(model, recipe)
     corpus = corpora.load(recipe.data, None)
     test = corpus.tests[TEST]
     (folder / "sources.txt").write_text(
@@ -121,7 +110,7 @@ def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, 
     weights = translator.model.state_dict()
     np.savez(folder / "weights.npz", **{name: tensor.numpy() for name, tensor in weights.items()})
     np.savez(folder / "parity.npz", **_parity(translator, test.pairs))
-    sum_ = sha256(model / "model.safetensors")
+    digest = sha256(model / "model.safetensors")
     facts = {
         "model": {
             "layers": config.encoder_layers,
@@ -132,31 +121,49 @@ def translation(folder: Path, model: Path, known: Facts | None) -> tuple[Facts, 
             "norm_epsilon": torch.nn.LayerNorm(1).eps,
         },
         "model_directory": str(model.resolve()),
-        "weights_sha256": sum_,
-        "exported": _exported(folder, model, sum_, corpus, known),
+        "weights_sha256": digest,
+        "exported": _exported(folder, model, digest, corpus, known),
         "decode": recipe.decode.model_dump(),
     }
     return facts, [target for _, target in test.pairs]
 
 
-def _exported(
-    folder: Path, model: Path, sum_: str, corpus: corpora.Corpus, known: Facts | None
-) -> Facts:
-    """What was found of two exports to CTranslate2, without and with a shortlist: those known and there, or new ones.
+def _check(model: Path, recipe: Recipe) -> None:
+    """Refuse a model whose weights do not fit every peer."""
+    config = recipe.model
+    requirements = (
+        ("model.norm", config.norm, "pre"),
+        ("model.tie", recipe.tie, "all"),
+        ("model.positions", config.positions, "sinusoidal"),
+        ("layers of encoder and decoder", config.encoder_layers, config.decoder_layers),
+    )
+    wrong = [
+        f"{name} is {value!r}, not {needed!r}"
+        for name, value, needed in requirements
+        if value != needed
+    ]
+    if not (model / "tokenizer.model").is_file():
+        wrong.append("it needs SentencePiece")
+    if wrong:
+        raise SystemExit(f"{model}: cannot be copied to every peer: {'; '.join(wrong)}")
 
-    They are calibrated on the machine as it is now, and their price is measured, both on the validation set.
+
+def _exported(
+    folder: Path, model: Path, digest: str, corpus: corpora.Corpus, known: Facts | None
+) -> Facts:
+    """Export for CTranslate2 without and with a shortlist, or reuse the known exports.
+
+    They are calibrated and their loss of BLEU is measured on the validation set.
     """
     path = folder / "exported.json"
-    there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    if (
-        known
-        and there == known | {"weights_sha256": sum_}
-        and known.get("ct2-shortlist", {}).get("shortlist") == SHORTLIST
-    ):
-        return known
+    if known and path.exists():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        same_shortlist = known.get("ct2-shortlist", {}).get("shortlist") == SHORTLIST
+        if stored == known | {"weights_sha256": digest} and same_shortlist:
+            return known
     path.unlink(missing_ok=True)
     sources, references = zip(*corpus.val.pairs, strict=True)
-    found = {}
+    exports = {}
     for name, shortlist in (("ct2", 0), ("ct2-shortlist", SHORTLIST)):
         shutil.rmtree(folder / name, ignore_errors=True)
         options = {
@@ -165,18 +172,14 @@ def _exported(
             "shortlist": shortlist,
             "pairs": corpus.train.pairs,
         }
-        found[name] = export(model, folder / name, quantization="int8", **options)
-        found[name].pop("out")
-    path.write_text(json.dumps(found | {"weights_sha256": sum_}), encoding="utf-8")
-    return found
-
-
-def bleu(outputs: list[str], references: list[str]) -> float:
-    return score(outputs, references).bleu
+        exports[name] = export(model, folder / name, quantization="int8", **options)
+        exports[name].pop("out")
+    path.write_text(json.dumps(exports | {"weights_sha256": digest}), encoding="utf-8")
+    return exports
 
 
 def _parity(translator: Translator, pairs: list[corpora.Pair]) -> dict[str, np.ndarray]:
-    """Our logits for given translations."""
+    """Return our logits under forced decoding of the references."""
     ids = [
         (translator.tokenizers.source.encode(source), translator.tokenizers.target.encode(target))
         for source, target in pairs[:PARITY]
@@ -198,5 +201,5 @@ def _words(path: Path, rows: list[list[int]]) -> None:
 
 
 def _lines(path: Path, values: Iterable[Any]) -> None:
-    """One a line, so that a worker can read them one by one."""
+    """Write one value per line, so that a worker can read them one by one."""
     path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""seq2see by its own training loop, from planning the batches to reporting each update."""
+"""seq2see with its own training loop, from the batch plan to the report of each update."""
 
 import contextlib
 import json
@@ -18,14 +18,15 @@ from seq2see.training.update import workers_for
 
 
 class Enough(Exception):
-    """The meter has seen all it needs."""
+    """Raised when the meter has measured enough."""
 
 
 class Listener:
-    """Stands where the reporter of a run stands, and looks at the clock after each update."""
+    """Replaces the reporter of a run and reads the clock after each update."""
 
     def __init__(self, meter: worker.Meter) -> None:
-        self.meter, self.tokens = meter, 0
+        self.meter = meter
+        self.tokens = 0
 
     def update(self, *, tokens: int, **rest: Any) -> None:
         done = self.meter.update(tokens - self.tokens)
@@ -34,18 +35,18 @@ class Listener:
             raise Enough
 
     def say(self, text: str) -> None:
-        """Nobody listens."""
+        """Ignore messages."""
 
     def epoch(self, **rest: Any) -> None:
-        """Nothing to note."""
+        """Ignore the end of an epoch."""
 
 
 def read(path: Path, size: int) -> list[IdPair]:
-    """The pairs as a tokenizer's vocabulary gives them: one object for each id, wherever it comes."""
+    """Read the pairs with one object per id, as a tokenizer's vocabulary produces them."""
     ids = list(range(size))
     with path.open(encoding="utf-8") as lines:
-        both = ([[ids[id] for id in side] for side in json.loads(line)] for line in lines)
-        return [(source, target) for source, target in both]
+        shared = ([[ids[id] for id in side] for side in json.loads(line)] for line in lines)
+        return [(source, target) for source, target in shared]
 
 
 def main() -> None:
@@ -53,21 +54,21 @@ def main() -> None:
     torch.set_num_threads(job["threads"])
     data = Path(job["data"])
     recipe = Recipe.load(data / "recipe.toml", job["overrides"])
-    pairs = read(
-        data / "pairs.jsonl", max(job["model"]["source_size"], job["model"]["target_size"])
-    )
+    source_size = job["model"]["source_size"]
+    target_size = job["model"]["target_size"]
+    pairs = read(data / "pairs.jsonl", max(source_size, target_size))
     batches = plan(pairs, recipe.train, epoch=1)
     first = [[list(pairs[line]) for line in batch] for batch in batches[: recipe.train.accumulate]]
-    assert first == next(worker.updates(job["data"])), (
-        "other batches than everybody's"
-    )  # the rest: see Meter
+    # The meter checks the token counts of all further updates.
+    assert first == next(worker.updates(job["data"])), "the batches differ from the shared ones"
     torch.manual_seed(1)
-    model = build(recipe, job["model"]["source_size"], job["model"]["target_size"])
+    model = build(recipe, source_size, target_size)
+    workers = workers_for(pairs, batches, recipe.train.accumulate, torch.device("cpu"))
     meter = worker.Meter(job)
     with tempfile.TemporaryDirectory() as folder:
 
         def validate(model: torch.nn.Module) -> Any:
-            raise AssertionError("an epoch is over: the measurement is meant to end before")
+            raise AssertionError("the epoch ended before the measurement did")
 
         training = Training(
             model,
@@ -77,12 +78,13 @@ def main() -> None:
             lambda epoch: pairs,
             validate,
             Listener(meter),
-            workers := workers_for(pairs, batches, recipe.train.accumulate, torch.device("cpu")),
+            workers,
         )
         with contextlib.suppress(Enough):
             training.run()
-    found = worker.versions("torch") | {"seq2see": seq2see.__version__}
-    meter.report(sum(p.numel() for p in model.parameters()), found, workers=workers)
+    versions = worker.versions("torch") | {"seq2see": seq2see.__version__}
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    meter.report(parameters, versions, workers=workers)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""seq2see as `seq2see translate` uses it, by torch or, on what `seq2see export` wrote, by CTranslate2."""
+"""seq2see as `seq2see translate` runs it: with torch, or with CTranslate2 on an export."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,8 @@ import seq2see
 
 def main() -> None:
     job = worker.job()
-
     exported = job["variant"].startswith("ct2")
-    if exported:  # which does without torch
+    if exported:  # needs no torch
         from seq2see.ct2 import engine as ct2
 
         engine = ct2.load(f"{job['data']}/{job['variant']}")
@@ -27,8 +26,8 @@ def main() -> None:
         return list(engine.translate(texts, beam=job["beam"]))
 
     library = "ctranslate2" if exported else "torch"
-    found = worker.versions(library, "sentencepiece") | {"seq2see": seq2see.__version__}
-    worker.translation(job, translate, [{}], found)
+    versions = worker.versions(library, "sentencepiece") | {"seq2see": seq2see.__version__}
+    worker.translation(job, translate, [{}], versions)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The systems that are compared: who they are, where they run, and how they are set up."""
+"""The systems that are compared, the environments they run in, and their set-up."""
 
 from dataclasses import dataclass, field
 
@@ -10,17 +10,19 @@ class System:
     name: str  # on the command line and in the raw file
     label: str  # in a table
     script: str
-    venv: str | None  # of its requirements; None is the environment that the driver runs in
-    setup: str  # in a word
+    venv: str | None  # name of its requirements; None is the environment of the driver
+    setup: str  # in a few words
     options: dict[str, str] = field(default_factory=dict)  # for its worker
-    tuned: bool = False  # its worker tries settings first
+    tuned: bool = False  # its worker tries several settings first
 
     @property
     def ours(self) -> bool:
         return self.venv is None
 
 
-SHORTLIST = 30  # pieces for each of the source: on val, one by one, it costs 0.02 BLEU; fewer are hardly faster
+# Target pieces per source piece: costs 0.02 BLEU on val, one sentence at a time; fewer are hardly
+# faster.
+SHORTLIST = 30
 TRAIN = (
     System("seq2see", "seq2see", "seq2see_train.py", None, "its own training loop"),
     System(
@@ -137,8 +139,8 @@ TRANSLATE = (
 )
 LEFT_OUT = {
     "opennmt": (
-        "OpenNMT-py 3.5.1 cannot be installed beside torch 2.13.0 (pip: it depends on torch<2.3 and >=2.1); Eole is "
-        "its successor"
+        "OpenNMT-py 3.5.1 cannot be installed beside torch 2.13.0 "
+        "(pip: it depends on torch<2.3 and >=2.1); Eole is its successor"
     ),
     "annotated": "The Annotated Transformer is not on PyPI and was not given by --annotated",
 }

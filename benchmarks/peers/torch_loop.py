@@ -1,4 +1,4 @@
-"""The padded training loop that torch.nn.Transformer and Hugging Face's model share, as their documentation has it."""
+"""Padded training loop of torch.nn.Transformer and Hugging Face's model, after their docs."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ def pad(rows: list[list[int]]) -> Tensor:
 
 
 def train(job: worker.Job, model: nn.Module, logits: Logits, versions: dict[str, str]) -> None:
-    """Fused Adam, label smoothing in the fused loss, gradients accumulated and clipped; measured and reported."""
+    """Train with fused Adam and loss, label smoothing, accumulated and clipped gradients."""
     criterion = nn.CrossEntropyLoss(
         ignore_index=worker.PAD, label_smoothing=job["model"]["label_smoothing"], reduction="sum"
     )

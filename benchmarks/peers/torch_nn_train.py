@@ -1,4 +1,4 @@
-"""torch.nn.Transformer: pre-norm, batch first, the causal mask by its hint so that the fused kernel can be taken."""
+"""torch.nn.Transformer: pre-norm, batch first, with the causal hint for the fused kernel."""
 
 import math
 
@@ -11,7 +11,7 @@ MOST_POSITIONS = 256
 
 
 class Model(nn.Module):
-    """torch's Transformer between embeddings with sinusoidal positions and a linear layer, as in its tutorials."""
+    """nn.Transformer with embeddings, sinusoidal positions and an output layer, as in tutorials."""
 
     def __init__(self, size: dict[str, int], dropout: float) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Model(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         padding = source == worker.PAD
-        # Padding stands at the end, so the causal mask alone hides it from every real target token.
+        # Padding comes last, so the causal mask hides it from every real target token.
         states = self.transformer(
             self.embed(self.source_embedding, source),
             self.embed(self.target_embedding, target),

@@ -1,4 +1,4 @@
-"""A virtual environment for each peer, from its pinned requirements; a complete one is taken as it is."""
+"""A virtual environment per peer, from its pinned requirements; complete ones are reused."""
 
 import hashlib
 import os
@@ -13,31 +13,31 @@ VENVS = HERE / ".venvs"
 
 
 class NotInstalled(Exception):
-    """Why a peer is not there."""
+    """The reason why a peer could not be installed."""
 
 
 def python(name: str) -> Path:
-    """The interpreter of a peer's environment."""
+    """Return the interpreter of a peer's environment."""
     return VENVS / name / ("Scripts" if os.name == "nt" else "bin") / "python"
 
 
 def ensure(name: str) -> Path:
-    """Make the environment, or go on where an interrupted installation stopped."""
+    """Create the environment, or continue an interrupted installation."""
     requirements = HERE / "requirements" / f"{name}.txt"
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     ready = VENVS / name / "ready"
-    if ready.exists() and ready.read_text(encoding="utf-8") == wanted:
+    if ready.exists() and ready.read_text(encoding="utf-8") == digest:
         return python(name)
     VENVS.mkdir(exist_ok=True)
     log = VENVS / f"{name}.log"
     log.write_bytes(b"")
     pip = [str(python(name)), "-m", "pip", "install", "--disable-pip-version-check"]
     _run([sys.executable, "-m", "venv", str(VENVS / name)], log)
-    # torch alone and first, by its exact version: where a build for the CPU lies at hand, nothing then wants another.
+    # torch first, by its exact version: if a CPU build is available, nothing else replaces it.
     for line in re.findall(r"^torch==\S+", requirements.read_text(encoding="utf-8"), re.MULTILINE):
         _run([*pip, line], log)
     _run([*pip, "--no-deps", "-r", str(requirements)], log)
-    ready.write_text(wanted, encoding="utf-8")
+    ready.write_text(digest, encoding="utf-8")
     return python(name)
 
 
@@ -49,4 +49,4 @@ def _run(command: Sequence[str], log: Path) -> None:
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
         errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
-        raise NotInstalled(f"cannot be installed: {errors[0]} (all of it: {log.relative_to(HERE)})")
+        raise NotInstalled(f"cannot be installed: {errors[0]} (see {log.relative_to(HERE)})")

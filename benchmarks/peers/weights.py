@@ -1,11 +1,11 @@
-"""seq2see's weights under the names that other libraries give them, and the proof that they compute the same."""
+"""seq2see's weights under the parameter names of other libraries, and a check of their logits."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 
-LIMIT = 1e-4  # of a logit
+LIMIT = 1e-4  # largest difference of a logit
 
 Weights = dict[str, np.ndarray]
 
@@ -50,25 +50,25 @@ JOEYNMT = (
 
 
 def load(folder: str) -> Weights:
-    with np.load(Path(folder) / "weights.npz") as found:
-        return dict(found)
+    with np.load(Path(folder) / "weights.npz") as file:
+        return dict(file)
 
 
 def renamed(weights: Weights, names: tuple[tuple[str, str], ...]) -> Weights:
-    """The weights under other names."""
-    found = {}
+    """Rename weights by substituting every pattern in turn."""
+    result = {}
     for name, weight in weights.items():
         for pattern, other in names:
             name = re.sub(pattern, other, name)
-        found[name] = weight
-    return found
+        result[name] = weight
+    return result
 
 
 def difference(logits: np.ndarray, expected: np.ndarray, real: np.ndarray) -> float:
-    """The largest one at a real target token; beyond the limit the copy is wrong and nothing is measured."""
-    found = float(np.abs(logits - expected)[real].max())
-    if not found <= LIMIT:
+    """Return the largest difference at a real target token; raise if the copy is wrong."""
+    largest = float(np.abs(logits - expected)[real].max())
+    if not largest <= LIMIT:
         raise ValueError(
-            f"the copied weights are not ours: a logit differs by {found:.2g}, more than {LIMIT:g}"
+            f"the copied weights are wrong: a logit differs by {largest:.2g}, more than {LIMIT:g}"
         )
-    return found
+    return largest

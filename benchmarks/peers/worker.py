@@ -1,6 +1,7 @@
-"""What every worker shares: its job, its clock, its memory, and one JSON line at the end; the standard library alone.
+"""Job, clock, memory and result of every worker; standard library only.
 
-A worker runs in its peer's own environment: `python X_train.py JOB.json`. Special ids are those of seq2see.
+A worker runs in the environment of its peer: `python X_train.py JOB.json`, and its last line of
+output is the result as JSON. Special ids are those of seq2see.
 """
 
 import json
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 BEGIN, END, PAD, UNKNOWN = range(4)
-BETAS, EPSILON = (0.9, 0.98), 1e-9  # of Adam, in every system that lets one choose
-LEARNING_RATE = 1e-4  # it changes no speed
+BETAS = (0.9, 0.98)  # of Adam, in every system that lets one choose
+EPSILON = 1e-9
+LEARNING_RATE = 1e-4  # does not affect speed
 WARM_UP_SENTENCES = 32
 
 Job = dict[str, Any]
@@ -27,28 +29,28 @@ Translate = Callable[[Sequence[str], Setting], list[str]]
 
 
 def job() -> Job:
-    """What the driver asks for."""
-    found: Job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    return found
+    """Read the job that the driver wrote."""
+    values: Job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    return values
 
 
 def updates(data: str) -> Iterator[Update]:
-    """The batches that all systems train on, one optimizer step after another.
+    """Yield the batches that all systems train on, one optimizer step after another.
 
-    Each is read when its turn comes (1 ms), so that the memory is the model's: all of them take 25 MB.
+    Read one by one (1 ms each), so that measured memory is the model's: together they take 25 MB.
     """
     with (Path(data) / "updates.jsonl").open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def target_tokens(update: Update) -> int:
-    """Real target tokens, </s> included, padding not."""
+    """Count target tokens, with </s> and without padding."""
     return sum(len(target) + 1 for batch in update for _, target in batch)
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process has held."""
-    try:  # getrusage would count the driver's too: it is kept across exec
+    """Return the peak resident memory of this process."""
+    try:  # not getrusage: it inherits the driver's peak across exec
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024  # type: ignore[index]
     except (OSError, TypeError):
@@ -60,26 +62,29 @@ def versions(*names: str) -> dict[str, str]:
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in names}
 
 
-def report(**found: Any) -> None:
-    """The last line of a worker's output."""
-    print(json.dumps(found | {"peak_memory_mb": peak_memory_mb()}), flush=True)
+def report(**figures: Any) -> None:
+    """Print the result: the last line of a worker's output."""
+    print(json.dumps(figures | {"peak_memory_mb": peak_memory_mb()}), flush=True)
 
 
 class Meter:
-    """Counts whole updates after a first one that warms up, until the seconds are over, or the data.
+    """Counts whole updates, after one to warm up, until the seconds or the data run out.
 
-    Each update must have just as many target tokens as everybody's batches have: that proves them `equal`, which they
-    are but for a system that makes its own.
+    Checks that each update has the target tokens of the shared batches, unless the system forms its
+    own (`equal` is False).
     """
 
     def __init__(self, job: Job, equal: bool = True) -> None:
-        self.seconds, self.equal = job["seconds"], equal
+        self.seconds = job["seconds"]
+        self.equal = equal
         self.expected = json.loads((Path(job["data"]) / "tokens.json").read_text(encoding="utf-8"))
-        self.counted = self.tokens = 0
-        self.began = self.spent = 0.0
+        self.counted = 0
+        self.tokens = 0
+        self.began = 0.0
+        self.spent = 0.0
 
     def update(self, tokens: int) -> bool:
-        """To be called at the end of each update; true when enough is measured."""
+        """Note the end of an update; return True once enough is measured."""
         now = time.perf_counter()
         expected = self.expected[self.counted]
         if self.equal and tokens != expected:
@@ -116,15 +121,13 @@ def translation(
     then: Setting | None = None,
     **more: Any,
 ) -> None:
-    """Measure text in, text out: every setting once (`tune`), or the chosen one until the seconds are over.
+    """Measure text in, text out: every setting once (`tune`), or the chosen one for some seconds.
 
-    The fastest setting is tried once more with the change `then`, which on all of them would take twice the time.
+    When tuning, the fastest setting is tried once more with the change `then`; trying it with all
+    of them would take twice the time.
     """
-    sources = (
-        (Path(job["data"]) / "sources.txt")
-        .read_text(encoding="utf-8")
-        .split("\n")[: job["sentences"]]
-    )
+    text = (Path(job["data"]) / "sources.txt").read_text(encoding="utf-8")
+    sources = text.split("\n")[: job["sentences"]]
     if job["tune"]:
         tried = [_tried(translate, sources, setting) for setting in settings]
         changed = _fastest(tried) | (then or {})
@@ -134,7 +137,8 @@ def translation(
         return
     setting = job["setting"] or settings[0]
     translate(sources[:WARM_UP_SENTENCES], setting)
-    passes, began = 0, time.perf_counter()
+    passes = 0
+    began = time.perf_counter()
     while not passes or time.perf_counter() - began < job["seconds"]:
         outputs = translate(sources, setting)
         passes += 1
@@ -161,12 +165,12 @@ def _tried(translate: Translate, sources: Sequence[str], setting: Setting) -> di
 
 
 def _fastest(tried: Sequence[dict[str, Any]]) -> Setting:
-    best: Setting = max(tried, key=lambda each: each["sentences_per_second"])["setting"]
+    best: Setting = max(tried, key=lambda row: row["sentences_per_second"])["setting"]
     return best
 
 
 def by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Lines in batches of so many, longest first, so that a batch holds little padding."""
+    """Yield batches of lines, longest first, so that a batch holds little padding."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     for start in range(0, len(order), size):
         yield order[start : start + size]

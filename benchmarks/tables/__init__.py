@@ -1,4 +1,4 @@
-"""Tables of the READMEs and docs, generated from the raw JSON in `benchmarks/results`: `make tables`.
+"""Tables of the READMEs and docs, generated from the raw JSON in `results`: `make tables`.
 
 A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; none of it is typed by hand.
 """

@@ -1,4 +1,4 @@
-"""What layers cost: the counts are exact, the fits are right, and every figure is printed and drawn."""
+"""The attention benchmark: exact counts, correct fits, and a complete report and figure."""
 
 import io
 import json
@@ -69,7 +69,7 @@ def test_what_is_held_is_counted_to_the_byte() -> None:
     not os.access("/proc/self/clear_refs", os.W_OK), reason="resident memory is Linux's to tell"
 )
 def test_what_is_counted_is_what_the_process_takes() -> None:
-    """Against resident memory; matrices of 36 MB, which the C library never has left over from before."""
+    """Against resident memory; the C library never has matrices of 36 MB left over."""
 
     def resident(field: str) -> int:
         status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
@@ -103,10 +103,18 @@ def test_growth_is_fitted_over_the_longest() -> None:
     assert attention.fitted([16, 32, 64, 128]) == [32, 64, 128]
     assert attention.fitted([16, 4096]) == [16, 4096]
     rows = [
-        attention.Row("window", n, forward_ms=7 * n, training_ms=2 * n**1.5, forward_mb=3, training_mb=n**2,
-                      sequential=1, path=1)
+        attention.Row(
+            "window",
+            n,
+            forward_ms=7 * n,
+            training_ms=2 * n**1.5,
+            forward_mb=3,
+            training_mb=n**2,
+            sequential=1,
+            path=1,
+        )
         for n in (8, 16, 32)
-    ]  # fmt: skip
+    ]
     fitted = attention.exponents(rows, [8, 16, 32])
     expected = (1.5, 2.0, 1.0, 0.0)
     assert (

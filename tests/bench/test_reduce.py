@@ -1,4 +1,4 @@
-"""What merging and pruning save and cost: every setting has its row, measured on the same model and test set."""
+"""The reduction benchmark: a row per setting, on the same model and test set."""
 
 import itertools
 import json

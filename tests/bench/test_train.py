@@ -1,4 +1,4 @@
-"""The yardsticks themselves."""
+"""The training benchmark: counted operations, and the keys of its JSON."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from seq2see.recipe.schema import ModelConfig, Recipe
 
 
 def test_operations_are_those_of_the_matrices_counted_by_torch() -> None:
-    """Against torch's own counter, on a batch without padding, where both must agree but for the causal half."""
+    """Without padding, torch's own counter must agree, except for the causal half."""
     sizes = {
         "width": 24,
         "heads": 3,
@@ -28,7 +28,7 @@ def test_operations_are_those_of_the_matrices_counted_by_torch() -> None:
     with FlopCounterMode(display=False) as counter:
         model(batch, Trace())  # the open path, whose products the counter knows
     forward = counter.get_total_flops()
-    # The counter takes the whole square of the decoder's self-attention; we take the half that is not masked.
+    # The counter takes the whole square of causal self-attention; we take the visible half.
     masked = 4 * 36 * config.decoder_layers * sentences * (target**2 - target * (target + 1) / 2)
     assert training_operations(pairs, config, classes) / 3 == pytest.approx(forward - masked)
 

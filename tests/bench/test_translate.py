@@ -1,4 +1,4 @@
-"""The translation benchmark: every setting has its row, each in a process of its own, and the best are recommended."""
+"""The translation benchmark: a row and a process per setting, and a recommendation."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def silent(line: str) -> None:
 
 
 def pretended(job: Job) -> Measured:
-    """What a worker could have found, without one: more precise is better, a smaller beam is faster."""
+    """Plausible figures without a worker: float32 is better, int8 and small beams are faster."""
     setting = job.setting
     speed = 1000 / setting.beam * setting.workers * (2 if setting.precision == "int8" else 1)
     outputs = [
@@ -133,7 +133,8 @@ def job_for(weights: Path, model: Path, setting: Setting = FLOAT32) -> Job:
 def test_a_worker_of_ctranslate2_has_no_torch(exported: Path, trained: Path) -> None:
     program = (
         "import sys\nfrom seq2see.bench.translate_worker import main\nmain()\n"
-        "print(sorted({'torch', 'sacrebleu', 'matplotlib', 'typer'} & sys.modules.keys()), file=sys.stderr)"
+        "heavy = {'torch', 'sacrebleu', 'matplotlib', 'typer'}\n"
+        "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)"
     )
     given = json.dumps(asdict(job_for(exported, trained)))
     done = subprocess.run(
@@ -446,7 +447,7 @@ def test_the_picture_is_written(call: Any, fake: list[Job], tmp_path: Path, endi
 
 def test_the_picture_has_every_row_and_rings_the_recommended(measured: Frontier) -> None:
     (axes,) = translate_report.draw(measured).axes
-    drawn = {(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines}  # type: ignore[index,arg-type]
+    drawn = {tuple(line.get_xydata()[0]) for line in axes.lines}
     assert drawn == {(row.p50_ms, row.sentences_per_second) for row in measured.rows}
     rings = [line for line in axes.lines if line.get_fillstyle() == "none"]
     best = measured.recommended
