@@ -1,5 +1,6 @@
-"""Attention: the worked example, parity with torch, rows with nothing to attend to, and the heads."""
+"""Attention: the worked example, parity with torch, rows without an open key, and the heads."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_paths_agree_at_any_shape(
 
 
 def test_paths_agree_on_long_sentences_whose_beginning_is_hidden() -> None:
-    """Fused kernels go through the keys in blocks; a first block with nothing in it must not spoil the rest."""
+    """Fused kernels process keys in blocks; a first block with no open key must not spoil the rest."""
     query, key, value = (torch.randn(2, length, 8) for length in (3, 1300, 1300))
     mask = torch.arange(1300) >= 700
     close(
@@ -281,16 +282,33 @@ def test_heads_together_equal_heads_one_by_one() -> None:
     close(output, ours.output(torch.cat(outputs, -1)), 1e-12)
 
 
-def test_looking_at_kept_keys_and_values_equals_forward() -> None:
+def test_attending_to_projected_keys_and_values_equals_forward() -> None:
     ours, _ = heads_and_torch()
     query = torch.randn(B, T, WIDTH, dtype=torch.float64)
     key, value = torch.randn(2, B, S, WIDTH, dtype=torch.float64)
-    kept = ours.keys_values(key, value)
-    assert [tensor.shape for tensor in kept] == [(B, HEADS, S, WIDTH // HEADS)] * 2
-    whole, weights = ours(query, key, value)
+    mask = torch.tensor([[True] * 4 + [False] * 3, [True] * 6 + [False]])[:, None, None]
+    bias = torch.randn(B, 1, 1, S, dtype=torch.float64)
+    memory = replace(ours.project(key, value), mask=mask, bias=bias)
+    assert memory.keys.shape == memory.values.shape == (B, HEADS, S, WIDTH // HEADS)
+    whole, weights = ours(query, key, value, mask, bias=bias)
     assert weights is None
-    assert torch.equal(ours.look(query, kept)[0], whole)
-    close(torch.cat([ours.look(query[:, t : t + 1], kept)[0] for t in range(T)], 1), whole, 1e-12)
+    assert torch.equal(ours(query, memory)[0], whole)
+    steps = [ours(query[:, t : t + 1], memory)[0] for t in range(T)]
+    close(torch.cat(steps, 1), whole, 1e-12)
+
+
+@pytest.mark.parametrize("rotary", [False, True])
+def test_a_cache_collects_keys_and_values_step_by_step(rotary: bool) -> None:
+    layer = MultiHeadAttention(WIDTH, HEADS, rotary=rotary).double()
+    x = torch.randn(B, T, WIDTH, dtype=torch.float64)
+    whole, _ = layer(x, x, x, causal_mask(T))
+    cache = layer.project(x[:, :0], x[:, :0])
+    first, _ = layer(x[:, :2], x[:, :2], mask=causal_mask(2), cache=cache)
+    second, _ = layer(x[:, 2:], x[:, 2:], mask=causal_mask(T - 2, T), cache=cache)
+    close(torch.cat([first, second], 1), whole, 1e-12)
+    expected = layer.project(x, x)
+    close(cache.keys, expected.keys, 1e-12)
+    close(cache.values, expected.values, 1e-12)
 
 
 def test_attention_dropout_acts_in_training_alone() -> None:
@@ -308,19 +326,18 @@ def test_width_must_be_divisible_by_heads() -> None:
 
 
 def test_attention_goes_through_the_transforms_of_torch_func() -> None:
-    """With gradients on nothing is written in place, so that it can be mapped and differentiated forwards."""
+    """With gradients enabled nothing is written in place, so vmap and forward mode work."""
     x = torch.randn(3, 2, 4, 5, dtype=torch.float64)
     mask = torch.ones(4, 4, dtype=torch.bool).tril()
 
-    def look(x: Tensor) -> Tensor:
+    def attended(x: Tensor) -> Tensor:
         return attend(x, x, x, mask)[0]
 
-    torch.testing.assert_close(torch.vmap(look)(x), look(x))
-    _, slope = torch.func.jvp(look, (x,), (torch.ones_like(x),))
+    torch.testing.assert_close(torch.vmap(attended)(x), attended(x))
+    _, slope = torch.func.jvp(attended, (x,), (torch.ones_like(x),))
     step = 1e-6
-    torch.testing.assert_close(
-        slope, (look(x + step) - look(x - step)) / (2 * step), rtol=1e-6, atol=1e-7
-    )
+    difference = (attended(x + step) - attended(x - step)) / (2 * step)
+    torch.testing.assert_close(slope, difference, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("empty", [False, True])
@@ -335,7 +352,30 @@ def test_without_gradients_the_weights_are_the_same(empty: bool, biased: bool) -
     bias = torch.randn(1, 3, 5, 5).masked_fill(torch.eye(5) > 0, float("-inf")) if biased else None
     expected = attend(query, key, value, mask, bias=bias)
     with torch.inference_mode():
-        found = attend(query, key, value, mask, bias=bias)
-    for left, right in zip(found, expected, strict=True):
-        assert left is not None and right is not None and torch.equal(left, right)
-    assert bool((found[0][1] == 0).all()) == empty
+        output, weights = attend(query, key, value, mask, bias=bias)
+    assert torch.equal(output, expected[0])
+    assert weights is not None and expected[1] is not None and torch.equal(weights, expected[1])
+    assert bool((output[1] == 0).all()) == empty
+
+
+@paths
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_the_result_of_a_users_own_score_is_not_overwritten(
+    mode: Any, masked: bool, biased: bool, need_weights: bool
+) -> None:
+    query, key, value = (tensor.detach() for tensor in inputs(torch.float64))
+    stored = torch.randn(B, H, T, S, dtype=torch.float64)
+    before = stored.clone()
+    mask = torch.arange(S) < 5 if masked else None
+    bias = torch.randn(T, S, dtype=torch.float64) if biased else None
+    scores = before if bias is None else before + bias
+    scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+    for score in (lambda query, key: stored, lambda query, key: stored.view(B, H, T, S)):
+        with mode():
+            output, _ = attend(
+                query, key, value, mask, bias=bias, score=score, need_weights=need_weights
+            )
+        assert torch.equal(stored, before)
+        close(output, scores.softmax(-1) @ value, 1e-12)

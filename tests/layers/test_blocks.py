@@ -1,5 +1,7 @@
 """Encoder and decoder layers against torch's, with the same weights, pre- and post-norm."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,6 +9,7 @@ from torch import Tensor, nn
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward, Residual
 from seq2see.layers.interop import decoder_layer_from_torch, encoder_layer_from_torch
 from seq2see.layers.masks import causal_mask
+from seq2see.layers.shapes import KeysValues
 from seq2see.layers.trace import Trace
 
 B, T, S, WIDTH, HEADS, INNER = 2, 5, 7, 12, 3, 10
@@ -44,6 +47,11 @@ def decoder_layers(norm: str) -> tuple[DecoderLayer, nn.TransformerDecoderLayer]
     return decoder_layer_from_torch(theirs), theirs
 
 
+def projected(layer: DecoderLayer, memory: Tensor) -> KeysValues:
+    """The memory's keys and values for a decoder layer, with the mask of its padding."""
+    return replace(layer.cross_attention.project(memory, memory), mask=REAL[:, None, None])
+
+
 @norms
 def test_encoder_layer_agrees_with_torch(norm: str) -> None:
     ours, theirs = encoder_layers(norm)
@@ -60,24 +68,35 @@ def test_decoder_layer_agrees_with_torch(norm: str) -> None:
     x = torch.randn(B, T, WIDTH, dtype=torch.float64)
     memory = torch.randn(B, S, WIDTH, dtype=torch.float64)
     expected = theirs(x, memory, tgt_mask=~causal_mask(T), memory_key_padding_mask=~REAL)
-    pairs = ours.cross_attention.keys_values(memory, memory)
-    output, past = ours(x, pairs, mask=causal_mask(T), memory_mask=REAL[:, None, None])
-    close(output, expected)
-    assert [tensor.shape for tensor in past] == [(B, HEADS, T, WIDTH // HEADS)] * 2
+    close(ours(x, projected(ours, memory), causal_mask(T)), expected)
 
 
 @norms
-def test_decoder_layer_with_a_past_equals_the_whole_at_once(norm: str) -> None:
+def test_decoder_layer_with_a_cache_equals_a_single_pass(norm: str) -> None:
     ours, _ = decoder_layers(norm)
     x = torch.randn(B, T, WIDTH, dtype=torch.float64)
     memory = torch.randn(B, S, WIDTH, dtype=torch.float64)
-    pairs = ours.cross_attention.keys_values(memory, memory)
-    whole, whole_past = ours(x, pairs, mask=causal_mask(T))
-    first, past = ours(x[:, :2], pairs, mask=causal_mask(2))
-    second, past = ours(x[:, 2:], pairs, mask=causal_mask(T - 2, T), past=past)
+    pair = projected(ours, memory)
+    whole = ours(x, pair, causal_mask(T))
+    cache = ours.self_attention.project(x[:, :0], x[:, :0])
+    first = ours(x[:, :2], pair, causal_mask(2), cache=cache)
+    second = ours(x[:, 2:], pair, causal_mask(T - 2, T), cache=cache)
     close(torch.cat([first, second], 1), whole)
-    for grown, expected in zip(past, whole_past, strict=True):
-        close(grown, expected)
+    y = ours.self_residual.before(x)
+    expected = ours.self_attention.project(y, y)
+    assert cache.keys.shape == (B, HEADS, T, WIDTH // HEADS)
+    close(cache.keys, expected.keys)
+    close(cache.values, expected.values)
+
+
+@norms
+def test_encoder_layer_with_a_cache_equals_a_single_pass(norm: str) -> None:
+    layer, _ = encoder_layers(norm)
+    x = torch.randn(B, S, WIDTH, dtype=torch.float64)
+    cache = layer.self_attention.project(x[:, :0], x[:, :0])
+    first = layer(x[:, :3], causal_mask(3), cache=cache)
+    second = layer(x[:, 3:], causal_mask(S - 3, S), cache=cache)
+    close(torch.cat([first, second], 1), layer(x, causal_mask(S)))
 
 
 @norms
@@ -86,14 +105,12 @@ def test_a_trace_changes_nothing_and_holds_the_weights_of_the_layer(norm: str) -
     decoder, _ = decoder_layers(norm)
     source = torch.randn(B, S, WIDTH, dtype=torch.float64)
     target = torch.randn(B, T, WIDTH, dtype=torch.float64)
-    pairs = decoder.cross_attention.keys_values(source, source)
+    memory = projected(decoder, source)
     trace = Trace()
     real = REAL[:, None, None]
     close(encoder(source, real, trace.at("encoder")), encoder(source, real))
-    traced, _ = decoder(
-        target, pairs, mask=causal_mask(T), memory_mask=real, trace=trace.at("decoder")
-    )
-    close(traced, decoder(target, pairs, mask=causal_mask(T), memory_mask=real)[0])
+    traced = decoder(target, memory, causal_mask(T), trace.at("decoder"))
+    close(traced, decoder(target, memory, causal_mask(T)))
     assert {name: tuple(weights.shape) for name, weights in trace.weights.items()} == {
         "encoder.self": (B, HEADS, S, S),
         "decoder.self": (B, HEADS, T, T),

@@ -1,4 +1,4 @@
-"""Conversions from and to torch: masks place by place, weights there and back, and what is refused by name."""
+"""Conversions from and to torch: masks, weights there and back, and unsupported options."""
 
 from typing import Any
 
@@ -224,15 +224,19 @@ def test_an_attention_without_biases_keeps_the_layer_s_other_ones() -> None:
     torch.testing.assert_close(theirs(x), ours(x), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_the_mode_is_taken_along(training: bool) -> None:
+def conversions() -> list[tuple[Any, Any, Any]]:
+    """Modules of torch with their conversions there and back."""
     encoder, decoder = torch_layers()
-    pairs: list[tuple[Any, Any, Any]] = [
+    return [
         (torch_attention(), attention_from_torch, attention_to_torch),
         (encoder, encoder_layer_from_torch, encoder_layer_to_torch),
         (decoder, decoder_layer_from_torch, decoder_layer_to_torch),
     ]
-    for theirs, there, back in pairs:
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_is_taken_along(training: bool) -> None:
+    for theirs, there, back in conversions():
         ours = there(theirs.train(training))
         assert {module.training for module in ours.modules()} == {training}
         assert {module.training for module in back(ours).modules()} == {training}
@@ -254,13 +258,7 @@ def test_the_device_is_taken_along() -> None:
 
 
 def test_weights_are_copies_that_can_be_trained_and_nothing_random_is_drawn() -> None:
-    encoder, decoder = torch_layers()
-    pairs: list[tuple[Any, Any, Any]] = [
-        (torch_attention(), attention_from_torch, attention_to_torch),
-        (encoder, encoder_layer_from_torch, encoder_layer_to_torch),
-        (decoder, decoder_layer_from_torch, decoder_layer_to_torch),
-    ]
-    for theirs, there, back in pairs:
+    for theirs, there, back in conversions():
         for parameter in theirs.parameters():
             parameter.grad = torch.ones_like(parameter)
         theirs.requires_grad_(False)
@@ -323,7 +321,12 @@ def test_every_score_but_the_scaled_dot_is_refused() -> None:
             attention_to_torch(MultiHeadAttention(WIDTH, H, score=score))
 
 
-@pytest.mark.parametrize("activation", ["gelu", nn.functional.silu, nn.GELU()], ids=str)
+def named(activation: Any) -> str:
+    """A test id without a memory address, which would differ between worker processes."""
+    return getattr(activation, "__name__", str(activation))
+
+
+@pytest.mark.parametrize("activation", ["gelu", nn.functional.silu, nn.GELU()], ids=named)
 def test_an_activation_that_is_not_relu_is_refused_by_name(activation: Any) -> None:
     encoder, decoder = torch_layers(activation=activation)
     for convert, layer in (
@@ -336,7 +339,7 @@ def test_an_activation_that_is_not_relu_is_refused_by_name(activation: Any) -> N
             convert(layer)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("activation", ["relu", torch.relu, nn.ReLU()], ids=str)
+@pytest.mark.parametrize("activation", ["relu", torch.relu, nn.ReLU()], ids=named)
 def test_relu_is_known_by_each_of_its_names(activation: Any) -> None:
     encoder, decoder = torch_layers(activation=activation)
     encoder_layer_from_torch(encoder)

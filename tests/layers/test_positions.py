@@ -1,4 +1,4 @@
-"""Positions: the formula, any length, any start, and the property that made the paper choose them."""
+"""Positions: the formula, any length, any start, and relative positions as linear maps."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Score functions: the formulas pair by pair, heads one by one, and the variance they start with."""
+"""Score functions: formulas pair by pair, heads one by one, and their variance at the start."""
 
 import itertools
 import math
@@ -121,7 +121,7 @@ def test_gradients_of_a_learned_score_are_right(name: str) -> None:
 
 @pytest.mark.parametrize("heads", [None, H])
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_additive_scores_by_the_row_equal_all_at_once(
+def test_additive_scores_in_blocks_of_rows_equal_those_in_one_block(
     heads: int | None, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(rows)
@@ -145,10 +145,12 @@ from seq2see.layers.scores import Additive
 
 def highest_mb():
     status = open("/proc/self/status").read()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
 
 torch.set_num_threads(1)
-score, query, key = Additive(256, 256, 256), *(torch.randn(8, 256, 256, requires_grad=True) for _ in range(2))
+score = Additive(256, 256, 256)
+query, key = (torch.randn(8, 256, 256, requires_grad=True) for _ in range(2))
 score(query[:1, :2], key[:1, :2]).sum().backward()
 before = highest_mb()
 score(query, key).sum().backward()
@@ -158,7 +160,7 @@ print(highest_mb() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory as Linux tells it")
 def test_additive_scores_of_long_sentences_take_little_memory() -> None:
-    """All pairs of 8 × 256 tokens at once are 512 MB in float32, some of it several times for gradients."""
+    """All pairs of 8 × 256 tokens take 512 MB in float32, and several times that with gradients."""
     # Not ru_maxrss: a new process begins with that of the one which started it.
     measured = subprocess.run(
         [sys.executable, "-c", MEASURE], check=True, capture_output=True, text=True
@@ -175,7 +177,7 @@ def test_no_query_and_no_key_is_no_error() -> None:
 
 
 def test_one_key_may_serve_many_queries() -> None:
-    """Leads broadcast: one sentence looked at with several queries, and the other way round."""
+    """Leading axes broadcast: one set of keys for several sets of queries."""
     for name, make in MAKERS.items():
         score, query, key = make().double(), drawn(B, H, T, QUERY), drawn(H, S, KEY)
         scores = score(query, key)
@@ -187,9 +189,7 @@ def variance(scores: Tensor) -> float:
     return float(scores.detach().var())
 
 
-def test_scaled_scores_of_independent_unit_queries_and_keys_have_variance_one_at_every_head_size() -> (
-    None
-):
+def test_scaled_scores_of_unit_queries_and_keys_have_variance_one_at_every_size() -> None:
     generator = torch.Generator().manual_seed(3)
     for size in (4, 64):
         query = torch.randn(400, size, generator=generator)
@@ -211,16 +211,16 @@ def test_a_learned_score_starts_with_variance_one(
         "bilinear": lambda heads: Bilinear(query_size, key_size, heads),
         "projected": lambda heads: Projected(query_size, key_size, inner, heads),
     }
-    heads = 48  # so many that the luck of one matrix does not count
+    heads = 48  # enough to average out the luck of one matrix
     query, key = torch.randn(heads, 30, query_size), torch.randn(heads, 30, key_size)
-    # Not the variance over one head's pairs: an additive score is large or small for a query as such.
+    # Not the variance over the pairs of a head: additive scores differ mostly between queries.
     assert float(makers[name](heads)(query, key).detach().square().mean()) == pytest.approx(
         1, abs=0.2
     )
 
 
 def attentions(score: str, width: int, heads: int) -> list[MultiHeadAttention]:
-    """As a model has them when its training begins; several, so that the luck of one does not count."""
+    """The attentions of a fresh model; several, to average out the luck of one."""
     sizes = {
         "width": width,
         "heads": heads,
@@ -233,11 +233,11 @@ def attentions(score: str, width: int, heads: int) -> list[MultiHeadAttention]:
 
 
 def first_scores(attention: MultiHeadAttention, keys: int = 60) -> Tensor:
-    """Of queries and keys from sequences of variance one."""
+    """Scores of queries and keys from sequences of variance one."""
     width = attention.query.in_features
     query, memory = torch.randn(4, 50, width), torch.randn(4, keys, width)
     queries = attention.query(query).unflatten(-1, (attention.heads, -1)).transpose(1, 2)
-    return attention.score(queries, attention.keys_values(memory, memory)[0])
+    return attention.score(queries, attention.project(memory, memory).keys)
 
 
 def first_variance(score: str, width: int) -> float:
@@ -281,7 +281,7 @@ def test_unscaled_scores_are_plain_dots_of_smaller_queries() -> None:
 
 
 def sensitivity(scores: Tensor) -> float:
-    """|∂p/∂s| = p (1 − p) of p = softmax(s), for the weight that moves most with its score; median over queries."""
+    """max |∂p/∂s| = p (1 − p) of the weights p = softmax(s) of a query; median over queries."""
     weights = scores.detach().softmax(-1)
     return float((weights * (1 - weights)).amax(-1).median())
 

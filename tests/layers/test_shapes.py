@@ -1,7 +1,8 @@
-"""What does not fit together is refused in one line with the name, the value and the rule."""
+"""Wrong shapes, dtypes and sizes: refused in one line with the name, the value and the rule."""
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,14 @@ from seq2see.layers.attention import MultiHeadAttention, attend
 from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
 from seq2see.layers.masks import padding_mask
 from seq2see.layers.positions import LearnedPositions
+from seq2see.layers.real_rows import RealRows
 from seq2see.layers.scores import SCORES, Additive, Bilinear, Projected, Score, dot, scaled_dot
-from seq2see.layers.shapes import check_attention, check_product, check_sequence, head_size
+from seq2see.layers.shapes import (
+    check_attention,
+    check_product,
+    check_sequence,
+    head_size,
+)
 
 B, H, T, S, K, KV, WIDTH, HEADS = 2, 3, 5, 7, 4, 6, 12, 3
 QUERY, KEY, VALUE = (B, H, T, K), (B, H, S, K), (B, H, S, KV)
@@ -55,7 +62,7 @@ def ones(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
             (4, S, KV),
             "query, key and value are for (2, 3), (2, 3) and (4,) sentences and heads",
         ),
-        ((B, H, T, 3), KEY, VALUE, "query has size 3 and key 4; their product needs equal ones"),
+        ((B, H, T, 3), KEY, VALUE, "query has size 3 and key 4; their product needs equal sizes"),
     ],
 )
 def test_queries_keys_and_values_unlike(
@@ -143,7 +150,7 @@ def test_the_checks_themselves_let_through_what_fits() -> None:
 @pytest.mark.parametrize("score", [dot, scaled_dot])
 def test_a_product_of_different_sizes(score: Score) -> None:
     refused(
-        "query has size 4 and key 6; their product needs equal ones", score, *ones((T, K), (S, KV))
+        "query has size 4 and key 6; their product needs equal sizes", score, *ones((T, K), (S, KV))
     )
 
 
@@ -160,7 +167,7 @@ def test_a_score_made_for_other_sizes(heads: int | None) -> None:
         refused(
             "key has size 5; this score was made for 6", score, *ones((*lead, T, K), (*lead, S, 5))
         )
-    line = "query has size 6 and key 5; their product needs equal ones"
+    line = "query has size 6 and key 5; their product needs equal sizes"
     refused(line, Bilinear(K, KV, heads), *ones((*lead, T, K), (*lead, S, 5)))
 
 
@@ -254,6 +261,15 @@ def test_a_mask_that_heads_cannot_take(need_weights: bool) -> None:
     layer(query, memory, memory, padding_mask(torch.ones(B, S), 0), need_weights=need_weights)
 
 
+def test_real_rows_are_tokens_by_width() -> None:
+    rows = RealRows(torch.ones(B, T).bool())
+    layer = EncoderLayer(MultiHeadAttention(WIDTH, HEADS), FeedForward(WIDTH, 10))
+    line = "x has shape {}; it must be (tokens, 12)"
+    refused(line.format((2, 5, 12)), layer, torch.ones(B, T, WIDTH), rows=rows)
+    refused(line.format((10, 9)), layer, torch.ones(B * T, 9), rows=rows)
+    assert layer(torch.ones(B * T, WIDTH), rows=rows).shape == (B * T, WIDTH)
+
+
 def test_layers_name_what_does_not_fit() -> None:
     encoder = EncoderLayer(MultiHeadAttention(WIDTH, HEADS), FeedForward(WIDTH, 10), norm="post")
     refused("x has shape (2, 5, 9); it must be (batch, length, 12)", encoder, torch.ones(B, T, 9))
@@ -261,19 +277,21 @@ def test_layers_name_what_does_not_fit() -> None:
         *(MultiHeadAttention(WIDTH, HEADS) for _ in range(2)), FeedForward(WIDTH, 10)
     )
     x, memory = torch.ones(B, T, WIDTH), torch.ones(B, S, WIDTH)
-    pairs = decoder.cross_attention.keys_values(memory, memory)
+    projected = decoder.cross_attention.project(memory, memory)
     line = "mask has shape (7, 7); it must broadcast to (..., T, S) = (2, 3, 5, {})"
-    refused(line.format(5), decoder, x, pairs, mask=torch.ones(S, S).bool())
-    refused(line.format(7), decoder, x, pairs, memory_mask=torch.ones(S, S).bool())
-    other = MultiHeadAttention(WIDTH, 2).keys_values(memory, memory)
+    refused(line.format(5), decoder, x, projected, mask=torch.ones(S, S).bool())
+    refused(line.format(7), decoder, x, replace(projected, mask=torch.ones(S, S).bool()))
+    line = "bias has shape (7, 7); it must broadcast to (..., T, S) = (2, 3, 5, 7)"
+    refused(line, decoder, x, replace(projected, bias=torch.ones(S, S)))
+    other = MultiHeadAttention(WIDTH, 2).project(memory, memory)
     refused(
         "query, key and value are for (2, 3), (2, 2) and (2, 2) sentences and heads",
         decoder,
         x,
         other,
     )
-    other = MultiHeadAttention(WIDTH, HEADS, inner=9).keys_values(memory, memory)
-    refused("query has size 4 and key 3; their product needs equal ones", decoder, x, other)
+    other = MultiHeadAttention(WIDTH, HEADS, inner=9).project(memory, memory)
+    refused("query has size 4 and key 3; their product needs equal sizes", decoder, x, other)
 
 
 def test_a_layer_of_two_widths() -> None:
@@ -282,8 +300,13 @@ def test_a_layer_of_two_widths() -> None:
     )
     refused(line, EncoderLayer, MultiHeadAttention(WIDTH, HEADS), FeedForward(9, 10))
     attentions = MultiHeadAttention(WIDTH, HEADS), MultiHeadAttention(9, HEADS)
-    line = "the attentions and the feed-forward have widths (12, 9, 12); in one layer they must be equal"
-    refused(line, DecoderLayer, *attentions, FeedForward(WIDTH, 10))
+    widths = "the attentions and the feed-forward have widths (12, 9, 12)"
+    refused(
+        f"{widths}; in one layer they must be equal",
+        DecoderLayer,
+        *attentions,
+        FeedForward(WIDTH, 10),
+    )
 
 
 @paths
@@ -323,7 +346,7 @@ def test_a_nan_in_the_bias_is_seen_on_both_paths() -> None:
 
 def test_rotary_attention_with_fewer_keys_than_queries() -> None:
     x = torch.ones(B, T, WIDTH)
-    line = "there are 2 more queries than keys; positions are those of one sequence"
+    line = "2 more queries than keys; both must belong to one sequence"
     refused(line, MultiHeadAttention(WIDTH, HEADS, rotary=True), x, x[:, :3], x[:, :3])
 
 

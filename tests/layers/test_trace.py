@@ -1,4 +1,4 @@
-"""Trace: weights by the path of the part that looked."""
+"""Trace: attention weights by the path of the part that computed them."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A window without the rest: the same as the whole under a window mask, at the cost of the window alone."""
+"""Windowed attention: equal to full attention under a window mask, at the cost of the windows."""
 
 import pytest
 import torch
@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seq2see.layers.attention import attend
-from seq2see.layers.masks import padding_mask, window_mask
+from seq2see.layers.mask_patterns import window_mask
+from seq2see.layers.masks import padding_mask
 from seq2see.layers.scores import SCORES, dot
 from seq2see.layers.windows import BLOCK, attend_window
 

@@ -23,7 +23,7 @@ class Positions:
     def __call__(self, start: int, like: Tensor) -> Tensor:
         """Encode the T positions from `start`, with the dtype and device of `like` (..., T, D)."""
         if start < 0:
-            raise ValueError(f"{-start} more queries than keys; positions are of one sequence")
+            raise ValueError(f"{-start} more queries than keys; both must belong to one sequence")
         end = start + like.shape[-2]
         table = self.table  # another thread may replace it by a shorter one meanwhile
         if end > len(table) or table.dtype != like.dtype or table.device != like.device:

@@ -1,4 +1,4 @@
-"""Token pruning: what attention says about its tokens, which of them stay, and how a threshold learns."""
+"""Token pruning: attention received, the tokens that stay, and learned thresholds."""
 
 import re
 from collections.abc import Callable
