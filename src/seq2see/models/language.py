@@ -114,7 +114,10 @@ class MaskedModel(Stack):
         super().__init__(config, size, size, tied)
 
     def states(self, batch: Batch, trace: Trace | None = None, layout: Layout = Rows) -> Tensor:
-        return self.encode_rows(batch.source, padding_mask(batch.source, PAD), trace, layout)
+        ids = batch.source
+        states = self.encode_rows(ids, padding_mask(ids, PAD), trace, layout)
+        # All words are read, but only hidden ones are targets.
+        return layout(batch.target_out != PAD).gather(layout(ids != PAD).pad(states))
 
 
 class Classifier(Stack):
