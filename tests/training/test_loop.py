@@ -73,9 +73,7 @@ def training(
     def smoothed(network: nn.Module, batch: Batch) -> Tensor:
         return smoothed_loss(network(batch), batch.targets, config.label_smoothing)
 
-    objective = Objective(
-        lambda epoch: EXAMPLES, loss or smoothed, validate or losses(*[1.0] * 99)
-    )
+    objective = Objective(lambda epoch: EXAMPLES, loss or smoothed, validate or losses(*[1.0] * 99))
     return Training(network or model(), config, WIDTH, folder, objective, reporter)
 
 
