@@ -26,7 +26,8 @@ from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import BEGIN, END, PAD, Vocab
+from seq2see.text.specials import BEGIN, END, PAD
+from seq2see.text.vocab import Vocab
 from seq2see.text.words import Words
 
 KINDS = {

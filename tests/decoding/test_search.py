@@ -13,7 +13,7 @@ from torch import Tensor
 from seq2see.batches import Ids, pad
 from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import beam_search, greedy, limits, search
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 SOURCES: list[Ids] = [[5, 4], [6], [4, 4, 6, 5, 5, 6], [5, 6, 4], [6]]
 

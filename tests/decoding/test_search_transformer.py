@@ -9,7 +9,7 @@ from seq2see.decoding.search import search
 from seq2see.errors import WorkError
 from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import END
+from seq2see.text.specials import END
 
 WORDS: list[Ids] = [
     [5, 9, 8, 8, 4, 15],

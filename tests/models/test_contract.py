@@ -23,7 +23,7 @@ from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
 from seq2see.see import figures
 from seq2see.tasks.table import load
 from seq2see.text import captions
-from seq2see.text.vocab import END, PAD
+from seq2see.text.specials import END, PAD
 from seq2see.training.update import Gradients
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET = 12, 3, 2, 17, 19

@@ -10,11 +10,12 @@ from torch.nn import functional
 from seq2see.batches import Batch, IdPair, collate, collate_answers
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import beam_search, greedy
-from seq2see.layers.masks import combine, padding_mask, prefix_mask
+from seq2see.layers.mask_patterns import prefix_mask
+from seq2see.layers.masks import combine, padding_mask
 from seq2see.layers.trace import Trace
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.recipe.schema import ModelConfig, TrainConfig
-from seq2see.text.vocab import END, MASK, PAD
+from seq2see.text.specials import END, MASK, PAD
 from seq2see.training.packed import answers as packed_answers
 from seq2see.training.update import Gradients
 

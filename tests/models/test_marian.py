@@ -10,7 +10,7 @@ from seq2see.batches import Batch
 from seq2see.layers.positions import sinusoidal
 from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 
 types = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 

@@ -12,7 +12,7 @@ from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.recurrent import Recurrent
 from seq2see.recipe.schema import ModelConfig
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET = 6, 2, 3, 11, 13
 PAIRS: list[IdPair] = [([4, 9, 5, 5], [7, 12, 4]), ([8], [11, 12, 5, 6, 4]), ([6, 7, 10], [])]

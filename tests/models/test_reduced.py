@@ -28,7 +28,7 @@ from seq2see.tasks import run
 from seq2see.tasks import text as tasks
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import END, PAD
+from seq2see.text.specials import END, PAD
 from seq2see.training.update import Gradients, loss_of
 
 WIDTH, ENCODER, DECODER, SOURCE, TARGET, LABELS = 12, 3, 2, 17, 19, 7

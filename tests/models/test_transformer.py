@@ -19,7 +19,7 @@ from seq2see.layers.trace import Trace
 from seq2see.models.build import build
 from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import ModelConfig, Recipe
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 WIDTH, HEADS, INNER, ENCODER, DECODER, SOURCE, TARGET = 12, 3, 10, 3, 2, 17, 19
 PAIRS: list[IdPair] = [

@@ -11,7 +11,7 @@ from seq2see.batches import Batch
 from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import ModelConfig, TrainConfig
-from seq2see.text.vocab import SPECIALS
+from seq2see.text.specials import SPECIALS
 from seq2see.training.packed import answers
 from seq2see.training.update import Gradients
 

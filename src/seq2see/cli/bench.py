@@ -58,7 +58,8 @@ def bench_train(
     from seq2see.models.directory import pick_device
     from seq2see.tasks.table import read_recipe
 
-    result = bench_train(read_recipe(recipe, overrides or []), data, seconds, pick_device(device))
+    checked = read_recipe(recipe, overrides or [])
+    result = bench_train(checked, data, seconds, pick_device(device))
     share = result["utilisation"]
     utilisation = "not counted for this model.kind · " if share is None else f"{share:.1%} of "
     text = (
