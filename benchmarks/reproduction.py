@@ -23,7 +23,7 @@ from seq2see.see import figures
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
-from seq2see.text.vocab import UNKNOWN
+from seq2see.text.specials import UNKNOWN
 
 RESULTS = Path(__file__).parent / "results"
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

@@ -1,4 +1,4 @@
-"""The guide: every block of code runs, every command is real, every picture is what its command draws."""
+"""The guide: code runs, commands are real, pictures are what their commands draw."""
 
 import doctest
 import re
@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from seq2see.cli import main as cli
-from seq2see.recipe.schema import Recipe
+from seq2see.tasks.table import read_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
@@ -33,15 +33,15 @@ MOST_BYTES = 150_000
 
 
 def blocks(name: str, *languages: str) -> list[tuple[int, str]]:
-    """Line number and text of a page's blocks."""
-    found = re.finditer(
+    """List line number and text of a page's blocks."""
+    matches = re.finditer(
         rf"^```(?:{'|'.join(languages)})\n(.*?)^```$", TEXTS[name], re.MULTILINE | re.DOTALL
     )
-    return [(TEXTS[name][: match.start(1)].count("\n"), match[1]) for match in found]
+    return [(TEXTS[name][: match.start(1)].count("\n"), match[1]) for match in matches]
 
 
 def commands() -> list[tuple[str, str, str]]:
-    """Page, command and what the page says that it prints."""
+    """List page, command and the output that the page shows for it."""
     return [
         (name, command, output)
         for name in PAGES
@@ -52,8 +52,8 @@ def commands() -> list[tuple[str, str, str]]:
     ]
 
 
-TRAININGS = [each for each in commands() if each[1].startswith("seq2see train")]
-SIGHTS = [each for each in commands() if each[1].startswith("seq2see see")]
+TRAININGS = [command for command in commands() if command[1].startswith("seq2see train")]
+DRAWINGS = [command for command in commands() if command[1].startswith("seq2see see")]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -85,15 +85,19 @@ def test_every_chapter_shows_code_and_is_in_the_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "command"), [each[:2] for each in TRAININGS], ids=[each[1] for each in TRAININGS]
+    ("name", "command"),
+    [command[:2] for command in TRAININGS],
+    ids=[command[1] for command in TRAININGS],
 )
 def test_recipes_and_their_overrides_are_real(name: str, command: str) -> None:
     _, _, recipe, *options = shlex.split(command)
-    Recipe.load(recipe, [value for option, value in pairwise(options) if option == "--set"])
+    read_recipe(recipe, [value for option, value in pairwise(options) if option == "--set"])
 
 
-@pytest.mark.parametrize(("name", "command", "expected"), SIGHTS, ids=[each[1] for each in SIGHTS])
-def test_what_is_to_see_can_be_seen(
+@pytest.mark.parametrize(
+    ("name", "command", "expected"), DRAWINGS, ids=[command[1] for command in DRAWINGS]
+)
+def test_figures_are_drawn_as_the_page_shows(
     name: str,
     command: str,
     expected: str,

@@ -1,4 +1,4 @@
-"""Writing: the old file or the new one, never half of one."""
+"""Atomic writes: a failure leaves the old file, and content reaches the disk before its name."""
 
 import hashlib
 import os
@@ -44,7 +44,8 @@ def test_content_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    fsync, replace = os.fsync, os.replace
+    fsync = os.fsync
+    replace = os.replace
 
     def note_sync(descriptor: int) -> None:
         order.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "content")

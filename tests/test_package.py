@@ -1,4 +1,4 @@
-"""The wheel, installed into an environment of its own, runs the demo far away from the checkout."""
+"""The wheel, installed into a new environment, runs the demo outside the checkout."""
 
 import json
 import subprocess
@@ -27,7 +27,8 @@ def test_the_wheel_runs_the_demo_outside_the_checkout(tmp_path: Path) -> None:
     subprocess.run(
         [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True
     )
-    # The libraries are borrowed from this environment; its own editable seq2see is not found that way.
+    # The libraries are borrowed from this environment; a .pth file does not bring its editable
+    # seq2see along.
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     where = [python, "-c", "import seq2see; print(seq2see.__file__)"]

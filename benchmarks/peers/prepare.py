@@ -14,11 +14,11 @@ from seq2see.batches import collate, padding_share, plan
 from seq2see.ct2.export import export
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
+from seq2see.tasks.table import load
 from seq2see.tasks.text import encode, fitting
 from seq2see.tasks.translator import Translator
-from seq2see.tasks.table import load
 from seq2see.text import corpora, tokenizers
-from seq2see.text.vocab import SPECIALS
+from seq2see.text.specials import SPECIALS
 
 RECIPE = "multi30k-annotated"
 SIZES = {

@@ -27,7 +27,7 @@ from record import Record, begin, fail, now, raw, saver, say, score
 from systems import LEFT_OUT, TRAIN, TRANSLATE, System
 
 from seq2see.bench.rounds import turns
-from seq2see.scoring.bleu import machine
+from seq2see.scoring.card import machine
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"

@@ -27,7 +27,7 @@ def silent(line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Growth:
+def growth() -> Growth:
     """Lengths up to 512, measured once, in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "run", measure)
@@ -36,12 +36,12 @@ def found() -> Growth:
         )
 
 
-def test_memory_grows_as_the_theory_says(found: Growth) -> None:
+def test_memory_grows_as_the_theory_says(growth: Growth) -> None:
     """Bytes are counted, so this holds on a busy machine as well."""
-    assert [*found.exponents] == KINDS and found.fitted_over == [128, 256, 512]
-    for kind, fitted in found.exponents.items():
-        assert fitted.memory == pytest.approx(found.theory[kind].memory, abs=0.25), kind
-    assert found.exponents["self_attention"].memory == pytest.approx(2, abs=0.1)
+    assert [*growth.exponents] == KINDS and growth.fitted_over == [128, 256, 512]
+    for kind, fitted in growth.exponents.items():
+        assert fitted.memory == pytest.approx(growth.theory[kind].memory, abs=0.25), kind
+    assert growth.exponents["self_attention"].memory == pytest.approx(2, abs=0.1)
 
 
 def test_what_is_held_is_counted_to_the_byte() -> None:
@@ -161,8 +161,8 @@ def test_json_and_nothing_else_on_stdout_and_progress_on_stderr(
     values = json.loads(out)
     assert [*values["exponents"]] == [*values["theory"]] == KINDS
     assert all(
-        isinstance(each[key], float)
-        for each in values["exponents"].values()
+        isinstance(fitted[key], float)
+        for fitted in values["exponents"].values()
         for key in ("time", "memory")
     )
     assert [(row["kind"], row["length"]) for row in values["rows"]] == [
@@ -224,15 +224,15 @@ def test_what_stops_the_worker_is_its_last_line(monkeypatch: pytest.MonkeyPatch)
         attention_worker.main()
 
 
-def test_every_figure_is_printed_and_drawn(found: Growth) -> None:
-    lines = attention_report.report(found)
+def test_every_figure_is_printed_and_drawn(growth: Growth) -> None:
+    lines = attention_report.report(growth)
     assert len([line for line in lines if line.startswith("self-attention, fused")]) == 4 + 2
-    assert f"n^{found.exponents['window'].time:.2f}" in "\n".join(lines)
+    assert f"n^{growth.exponents['window'].time:.2f}" in "\n".join(lines)
     assert lines[-1].startswith("d = 16, batch 3, kernel 3, reach 8 · medians of 1 round · ")
-    time, memory, distance = attention_report.draw(found).axes
+    time, memory, distance = attention_report.draw(growth).axes
     for axes, field in ((time, "training_ms"), (memory, "training_mb")):
         for line, kind in zip(axes.lines, KINDS, strict=True):
-            rows = [row for row in found.rows if row.kind == kind]
+            rows = [row for row in growth.rows if row.kind == kind]
             assert list(line.get_xdata()) == [64, 128, 256, 512]
             assert list(line.get_ydata()) == [getattr(row, field) for row in rows]
     assert len(distance.lines) == 4
@@ -241,5 +241,5 @@ def test_every_figure_is_printed_and_drawn(found: Growth) -> None:
     names = [text.get_text() for text in legend.get_texts()]
     assert (
         names[2]
-        == f"self-attention, weights kept: {found.exponents['self_attention'].memory:.2f} (2)"
+        == f"self-attention, weights kept: {growth.exponents['self_attention'].memory:.2f} (2)"
     )

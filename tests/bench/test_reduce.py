@@ -29,8 +29,9 @@ from seq2see.cli import main as cli
 from seq2see.errors import InputError
 from seq2see.layers import attention
 from seq2see.layers.reduction.plans import Merging, Pruning, TopPruning
+from seq2see.models.reduced import plan_of
 from seq2see.recipe.schema import ModelConfig
-from seq2see.tasks.run import examine
+from seq2see.tasks.run import evaluate_own
 
 TEXT = Text(
     "toy",
@@ -53,19 +54,19 @@ def workload(trained: Path) -> Workload:
 
 
 def test_every_amount_is_tried_in_every_way() -> None:
-    found = settings([2, 4], [0.1], [0.5])
-    assert list(map(str, found)) == [
+    requested = settings([2, 4], [0.1], [0.5])
+    assert list(map(str, requested)) == [
         *("merge 2", "merge 4", "merge decreasing 2", "merge decreasing 4"),
         *("merge neighbours 2", "merge neighbours 4", "merge random 2", "merge random 4"),
         *("threshold 0.1", "keep 0.5", "keep random 0.5"),
     ]
-    assert not any("neighbours" in each.kind for each in settings([2], [], [], text=False))
+    assert not any("neighbours" in setting.kind for setting in settings([2], [], [], text=False))
 
 
 def test_a_setting_is_a_plan(workload: Workload) -> None:
     plans: dict[str, Any] = {
-        str(each): each.apply(workload.model).plan
-        for each in (UNTOUCHED, *settings([2], [0.1], [0.5]))
+        str(setting): plan_of(setting.apply(workload.model))
+        for setting in (UNTOUCHED, *settings([2], [0.1], [0.5]))
     }
     assert plans["untouched"] is None
     assert isinstance(plans["merge 2"], Merging) and plans["merge 2"].seed is None
@@ -76,29 +77,30 @@ def test_a_setting_is_a_plan(workload: Workload) -> None:
     assert isinstance(plans["threshold 0.1"], Pruning) and isinstance(plans["keep 0.5"], TopPruning)
     assert plans["keep random 0.5"].seed == 1
     three = Transformer(ModelConfig(width=8, encoder_layers=3), 10, 10)
-    assert Setting("merge", 2).apply(three).plan.r == [2, 2, 2]
-    assert Setting("merge decreasing", 2).apply(three).plan.r == [4, 2, 0]
+    constant: Any = plan_of(Setting("merge", 2).apply(three))
+    decreasing: Any = plan_of(Setting("merge decreasing", 2).apply(three))
+    assert (constant.r, decreasing.r) == ([2, 2, 2], [4, 2, 0])
 
 
 def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(
     workload: Workload,
 ) -> None:
-    found = bench_reduce(
+    frontier = bench_reduce(
         workload,
         [Setting("merge", 0), Setting("merge", 1), Setting("keep", 0.5)],
         0,
         lambda line: None,
     )
-    untouched, nothing, one, half = found.rows
-    assert (untouched.kind, found.rounds, found.count, found.measure) == ("untouched", 1, 3, "bleu")
+    untouched, nothing, one, half = frontier.rows
+    assert untouched.kind == "untouched"
+    assert (frontier.rounds, frontier.count, frontier.measure) == (1, 3, "bleu")
     assert untouched.quality == nothing.quality > 99
     assert untouched.gflops == nothing.gflops > one.gflops > half.gflops > 0
     assert untouched.tokens_left == nothing.tokens_left == one.tokens_left + 1
-    assert all(
-        row.per_second > 0 < row.encoded_per_second and row.peak_memory_mb > 0 for row in found.rows
-    )
-    assert found.trained is None and [row.gflops_share for row in (untouched, nothing)] == [1, 1]
-    assert json.loads(json.dumps(asdict(found)))["rows"][2]["kind"] == "merge"
+    for row in frontier.rows:
+        assert row.per_second > 0 and row.encoded_per_second > 0 and row.peak_memory_mb > 0
+    assert frontier.trained is None and [row.gflops_share for row in (untouched, nothing)] == [1, 1]
+    assert json.loads(json.dumps(asdict(frontier)))["rows"][2]["kind"] == "merge"
 
 
 @pytest.mark.parametrize(
@@ -117,25 +119,25 @@ def test_the_untouched_model_comes_first_and_fewer_tokens_are_fewer_operations(
 def test_a_model_with_a_plan_of_its_own_is_measured_with_it(
     toy: Any, reduce: list[str], plan: str, controls: list[str]
 ) -> None:
-    toy.train(toy.folder / "run", "train.steps=2", *(f"reduce.{each}" for each in reduce))
+    toy.train(toy.folder / "run", "train.steps=2", *(f"reduce.{key}" for key in reduce))
     workload = workload_of(toy.folder / "run", TEXT, None)
-    found = bench_reduce(workload, [Setting("keep", 0.9)], 0, lambda line: None)
-    untouched, own, *others, _ = found.rows
-    assert [str(row) for row in found.rows] == ["untouched", "as trained", *controls, "keep 0.9"]
+    frontier = bench_reduce(workload, [Setting("keep", 0.9)], 0, lambda line: None)
+    untouched, own, *others, _ = frontier.rows
+    assert [str(row) for row in frontier.rows] == ["untouched", "as trained", *controls, "keep 0.9"]
     assert all(other.tokens_left == pytest.approx(own.tokens_left, abs=0.5) for other in others)
-    assert found.trained is not None and re.fullmatch(plan, found.trained)
+    assert frontier.trained is not None and re.fullmatch(plan, frontier.trained)
     assert own.tokens_left < untouched.tokens_left and untouched.gflops_share == 1
     assert own.gflops_share == own.gflops / untouched.gflops < 1
-    assert workload.model.plan is not None  # the model itself is as it was
+    assert plan_of(workload.model) is not None  # the model itself is as it was
 
 
 def test_pictures_have_an_accuracy(pictured: Path) -> None:
     workload = workload_of(pictured, None, None, limit=5, batch=3)
-    found = bench_reduce(workload, [Setting("merge", 1)], 0, lambda line: None)
-    assert (found.measure, found.count) == ("accuracy", 5)
-    assert found.rows[1].tokens_left < found.rows[0].tokens_left
+    frontier = bench_reduce(workload, [Setting("merge", 1)], 0, lambda line: None)
+    assert (frontier.measure, frontier.count) == ("accuracy", 5)
+    assert frontier.rows[1].tokens_left < frontier.rows[0].tokens_left
     whole = bench_reduce(workload_of(pictured, None, None), [], 0, lambda line: None)
-    assert whole.rows[0].quality == pytest.approx(100 * examine(pictured).values["accuracy"])
+    assert whole.rows[0].quality == pytest.approx(100 * evaluate_own(pictured).values["accuracy"])
     assert (
         whole.rows[0].encoded_per_second == whole.rows[0].per_second
     )  # there is nothing behind the encoder
@@ -148,20 +150,21 @@ def test_rounds_alternate_and_random_ones_draw_anew(
     scores = iter([50.0, 90.0, 80.0, 50.0])  # the second round goes backwards
 
     def answer(model: Any) -> Any:
-        if model.plan is not None:
-            seeds.append(model.plan.seed)
+        plan: Any = plan_of(model)
+        if plan is not None:
+            seeds.append(plan.seed)
         return workload.answer(model)
 
     clock = itertools.count()  # 13 ticks a round
     monkeypatch.setattr(reduce.time, "perf_counter", lambda: float(next(clock)))
     watched = replace(workload, answer=answer, quality=lambda _: next(scores))
-    found = bench_reduce(watched, [Setting("merge random", 1)], 30, said.append)
+    frontier = bench_reduce(watched, [Setting("merge random", 1)], 30, said.append)
     first, second = ["untouched", "merge random 1"], ["merge random 1", "untouched"]
     assert said == [
-        *(f"round 1 · {each}" for each in first),
-        *(f"round 2 · {each}" for each in second),
+        *(f"round 1 · {setting}" for setting in first),
+        *(f"round 2 · {setting}" for setting in second),
     ]
-    assert seeds == [1, 2] and [row.quality for row in found.rows] == [50, 85]
+    assert seeds == [1, 2] and [row.quality for row in frontier.rows] == [50, 85]
 
 
 def test_the_untouched_model_has_the_fused_kernel(
@@ -190,8 +193,8 @@ def test_what_pays_is_as_good_and_faster_and_not_random() -> None:
 
 
 def test_the_report_says_what_pays_or_that_nothing_does() -> None:
-    found = Frontier("test", 3, 1, "bleu", None, ROWS, ROWS[1], {})
-    said = report(found)
+    frontier = Frontier("test", 3, 1, "bleu", None, ROWS, ROWS[1], {})
+    said = report(frontier)
     assert said[1].split() == [
         "untouched",
         "100.0",
@@ -209,16 +212,16 @@ def test_the_report_says_what_pays_or_that_nothing_does() -> None:
         said[-1]
         == "pays: merge 2, 1.20 times as fast and at most 0.3 BLEU below the untouched model"
     )
-    nothing = report(replace(found, pays=None, rounds=3, measure="accuracy"))
+    nothing = report(replace(frontier, pays=None, rounds=3, measure="accuracy"))
     assert "medians of 3 rounds" in nothing[-2] and nothing[-1].startswith(
         "nothing pays here: no setting at most 0.5 %"
     )
-    assert [len(axes.lines) for axes in draw(found).axes] == [3, 3, 3]
+    assert [len(axes.lines) for axes in draw(frontier).axes] == [3, 3, 3]
     own = replace(
         ROW, kind="as trained", per_second=130.0, layer_gflops=[0.1, 0.2], gflops_share=0.6
     )
     learned = replace(
-        found, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own
+        frontier, trained="Pruning(thresholds=[0.1])", rows=[ROW, own, *ROWS[1:]], pays=own
     )
     said = report(learned)
     assert said[2].split()[:3] == ["as", "trained", "130.0"] and "  0.300     60%  " in said[2]
@@ -257,9 +260,9 @@ def test_the_command(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["kind"] for row in found["rows"]][:2] == ["untouched", "merge"] and len(
-        found["rows"]
+    values = json.loads(capsys.readouterr().out)
+    assert [row["kind"] for row in values["rows"]][:2] == ["untouched", "merge"] and len(
+        values["rows"]
     ) == 8
     assert matplotlib.image.imread(tmp_path / "f.png").shape[1] > 500
     if Path("/dev/full").exists():

@@ -1,4 +1,4 @@
-"""`seq2see compare`: files and model directories in, tables and a page out, one line per mistake."""
+"""`seq2see compare`: files and model directories in, tables and a page out."""
 
 import gzip
 import json

@@ -18,7 +18,7 @@ from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD
 
 KNOWN = {
     "drei acht eins": "three eight one",

@@ -1,4 +1,4 @@
-"""Exports to CTranslate2 are verified; an unsupported model is refused and leaves nothing."""
+"""Exports to CTranslate2 are verified; a failed one leaves nothing behind."""
 
 import itertools
 import json
@@ -10,25 +10,25 @@ import pytest
 import safetensors.torch
 import torch
 
-from seq2see.ct2 import calibration, convert, parity
+from seq2see.ct2 import calibration, convert
 from seq2see.ct2 import engine as ct2
 from seq2see.ct2 import export as module
-from seq2see.ct2.convert import positions
 from seq2see.ct2.engine import Engine, Setting
 from seq2see.ct2.export import export
-from seq2see.ct2.parity import Parity, compare, logged, sentences
-from seq2see.decoding.hypotheses import Hypothesis, Search
+from seq2see.ct2.parity import compare, sentences
+from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
 from seq2see.models.build import build
-from seq2see.recipe.schema import ModelConfig, Recipe, shipped
+from seq2see.models.weights import weights
+from seq2see.recipe.schema import Recipe, shipped
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.tokenizers import Tokenizers
-from seq2see.text.vocab import BEGIN, END, PAD, Vocab
+from seq2see.text.specials import BEGIN, END, PAD
+from seq2see.text.vocab import Vocab
 from seq2see.text.words import Words
-from seq2see.training.checkpoint import weights
 
 KINDS = {
     "unigram": ["all", "target", "none"],
@@ -37,6 +37,8 @@ KINDS = {
     "words": ["target", "none"],
     "two": ["target", "none"],
 }
+
+
 CPU = torch.device("cpu")
 
 
@@ -213,22 +215,6 @@ def test_the_cost_of_the_precision_is_measured(trained: Path, tmp_path: Path) ->
     assert card == {key: result[key] for key in card} and card["difference"] == 0.0
 
 
-def test_the_sample_comes_from_the_text_or_the_log_and_never_changes(
-    trained: Path, translator: Translator
-) -> None:
-    texts = logged(trained / "log.jsonl")
-    assert texts and all(
-        f"{text}\t" in (trained.parent / "pairs.tsv").read_text(encoding="utf-8") for text in texts
-    )
-    assert logged(trained / "none.jsonl") == []
-    real, drawn = sentences(translator, ["zwei vier", " ", "acht " * 200])
-    assert real == [translator.tokenizers.source.encode("zwei vier")]
-    assert drawn == sentences(translator, [])[1] and [len(ids) for ids in drawn][::23] == [
-        1,
-        39,
-    ]
-
-
 def wrong_weight(to: Any, norm: Any) -> None:
     to.gamma, to.beta = convert._copy(norm.weight) * 1.01, convert._copy(norm.bias)
 
@@ -242,26 +228,6 @@ def test_a_wrong_conversion_fails_and_leaves_nothing(
     ):
         export(trained, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_other_translations_are_let_pass_only_at_a_near_tie(
-    exported: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, target = translator.tokenizers.source.encode("zwei vier"), translator.tokenizers.target
-    engine = ct2.load(exported)
-    (right,) = engine.hypotheses([source], Search(beam=1))
-    wrong = [Hypothesis([*right[0].ids[:-1], target.encode("ten")[-1]], 0.0, 0.0)]
-    monkeypatch.setattr(Engine, "hypotheses", lambda *_: [wrong])
-    with pytest.raises(WorkError, match="of a greedy translation is"):
-        compare(translator, engine, [source])
-    cut = [Hypothesis(right[0].ids[:-1], 0.0, 0.0)]
-    monkeypatch.setattr(Engine, "hypotheses", lambda *_: [cut])
-    with pytest.raises(WorkError, match="is '</s>' instead of "):
-        compare(translator, engine, [source])
-    monkeypatch.setattr(parity, "_check_near_tie", lambda *_: None)
-    assert compare(translator, engine, [source]) == Parity(
-        len(right[0].ids) + 1 + 1 + 65 + 129, pytest.approx(0, abs=1e-4), 1, near_ties=1
-    )
 
 
 @pytest.mark.parametrize(
@@ -296,28 +262,9 @@ def test_an_empty_folder_may_be_filled_and_a_full_one_not(
 def test_an_export_cannot_be_exported_nor_opened_by_torch(exported: Path, tmp_path: Path) -> None:
     for use in (lambda: load(exported, "cpu"), lambda: export(exported, tmp_path / "out")):
         with pytest.raises(
-            InputError, match="exported for CTranslate2; it is for translate --engine ct2 alone"
+            InputError, match="exported for CTranslate2; only translate --engine ct2 can open it"
         ):
             use()
-
-
-def test_heads_of_another_width_are_named(toy: Any, translator: Translator) -> None:
-    recipe = toy.recipe("model.width=12", "model.heads=3", "model.attention_width=24")
-    with pytest.raises(
-        InputError,
-        match=r"^model.attention_width = 24 cannot be exported to CTranslate2: it takes .*12",
-    ):
-        convert.refuse(recipe, translator.tokenizers)
-
-
-@pytest.mark.parametrize("key", ["kind", "norm", "score", "positions"])
-def test_what_cannot_be_exported_is_named(translator: Translator, key: str) -> None:
-    model = ModelConfig.model_construct(**(translator.recipe.model.model_dump() | {key: "rotary"}))
-    recipe = translator.recipe.model_copy(update={"model": model})
-    with pytest.raises(
-        InputError, match=rf"^model.{key} = 'rotary' cannot be exported to CTranslate2; only "
-    ):
-        convert.refuse(recipe, translator.tokenizers)
 
 
 def test_a_least_length_is_named(trained: Path, tmp_path: Path) -> None:
@@ -331,21 +278,6 @@ def test_a_least_length_is_named(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^decode.min_length = 2: must be 0 for CTranslate2"):
         export(model, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_too_many_positions_are_named(toy: Any, translator: Translator) -> None:
-    recipe = toy.recipe("data.max_length=10000", "decode.max_ratio=30.0")
-    with pytest.raises(
-        InputError, match=r"data.max_length = 10000 with decode.max_ratio = 30.0 allows .* 300010"
-    ):
-        convert.refuse(recipe, translator.tokenizers)
-
-
-def test_positions_fit_the_longest_source_and_the_longest_translation(toy: Any) -> None:
-    assert positions(toy.recipe("data.max_length=50", "decode.max_ratio=0.1")) == 51
-    assert positions(toy.recipe("data.max_length=50", "decode.max_ratio=3.0")) == 160
-    assert positions(toy.recipe("data.max_length=5", "decode.min_length=500")) == 501
-    assert positions(toy.recipe("model.positions=learned", "model.max_positions=300")) == 300
 
 
 def test_a_letter_of_many_tokens_is_no_crash(toy: Any, tmp_path: Path) -> None:
@@ -385,12 +317,6 @@ def test_odd_words_keep_their_ids(toy: Any, tmp_path: Path) -> None:
     assert result.largest_difference < 1e-4
 
 
-def test_names_must_be_unique(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convert, "pieces", lambda _: ["<s>", "a", "b", "a"])
-    with pytest.raises(InputError, match="the vocabulary has 'a' twice"):
-        convert.refuse(translator.recipe, translator.tokenizers)
-
-
 @pytest.mark.parametrize("content", [b"{", b"[]"])
 def test_a_broken_scorecard_is_named(trained: Path, tmp_path: Path, content: bytes) -> None:
     model = Path(
@@ -401,35 +327,3 @@ def test_a_broken_scorecard_is_named(trained: Path, tmp_path: Path, content: byt
     (model / "scorecard.json").write_bytes(content)
     with pytest.raises(InputError, match=r"scorecard.json: not "):
         export(model, tmp_path / "out")
-
-
-@pytest.mark.parametrize("fastest", [Setting(3, 1, 4096), Setting(1, 3, 4096)])
-def test_calibration_takes_the_fastest(
-    exported: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch, fastest: Setting
-) -> None:
-    monkeypatch.setattr(calibration, "CALIBRATION", 120.0)
-    monkeypatch.setattr(calibration, "cores", lambda: 3)
-    tried: dict[Setting, list[int]] = {}
-    clock = [0.0]
-
-    def hypotheses(engine: Engine, sources: list[list[int]], config: Search) -> None:
-        tried.setdefault(engine.setting, []).append(len(sources))
-        if sum(map(len, tried.values())) == 5:  # disturb the first try of 4096 by workers
-            clock[0] += 5.0
-        if engine.setting == fastest:
-            clock[0] += 1.0
-        else:
-            clock[0] += 1.5 if engine.setting.batch_tokens == 4096 else 2.0
-
-    monkeypatch.setattr(Engine, "hypotheses", hypotheses)
-    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
-    before = torch.get_num_threads()
-    assert calibration.calibrate(exported, translator, [[5, 6]]) == fastest
-    assert torch.get_num_threads() == before
-    assert set(tried) == {
-        *(Setting(3, 1, tokens) for tokens in calibration.BATCHES),
-        Setting(1, 3, 4096),
-    }
-    assert tried[Setting(3, 1, 4096)] == [80, 80] and tried[Setting(1, 3, 4096)] == [
-        80
-    ]  # 16 took two seconds

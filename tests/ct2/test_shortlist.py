@@ -13,7 +13,7 @@ from seq2see.ct2.shortlist import likely, vocabulary_map
 from seq2see.decoding.hypotheses import Search
 from seq2see.errors import InputError
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import END, SPECIALS
+from seq2see.text.specials import END, SPECIALS
 
 WORDS = 12  # of a language in which s becomes s + WORDS, anywhere in the sentence
 FIRST = len(SPECIALS)

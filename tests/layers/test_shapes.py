@@ -14,12 +14,7 @@ from seq2see.layers.masks import padding_mask
 from seq2see.layers.positions import LearnedPositions
 from seq2see.layers.real_rows import RealRows
 from seq2see.layers.scores import SCORES, Additive, Bilinear, Projected, Score, dot, scaled_dot
-from seq2see.layers.shapes import (
-    check_attention,
-    check_product,
-    check_sequence,
-    head_size,
-)
+from seq2see.layers.shapes import check_attention, check_product, check_sequence, head_size
 
 B, H, T, S, K, KV, WIDTH, HEADS = 2, 3, 5, 7, 4, 6, 12, 3
 QUERY, KEY, VALUE = (B, H, T, K), (B, H, S, K), (B, H, S, KV)

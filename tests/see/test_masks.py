@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2see.errors import InputError
-from seq2see.layers.masks import (
-    causal_mask,
-    combine,
-    order_mask,
-    packed_mask,
-    padding_mask,
-    prefix_mask,
-    window_mask,
-)
+from seq2see.layers.mask_patterns import order_mask, packed_mask, prefix_mask, window_mask
+from seq2see.layers.masks import causal_mask, combine, padding_mask
 from seq2see.see import figures, masks
 
 EXAMPLE = masks.parse("Dogs bark . Cats sleep !", padding=2, reach=1, prefix=3)

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from seq2see.models.reduced import with_pruning
 from seq2see.see import pictures
 from seq2see.tasks.one_sided import Labelled
-from seq2see.tasks.picture_model import Sight
+from seq2see.tasks.picture_model import PictureExplanation
 from seq2see.tasks.table import load_pictures
 
 TOKENS, HEADS, GRID = 7, 3, (2, 3)
@@ -81,10 +82,9 @@ def test_the_figure_has_panels_for_the_input_the_rollout_and_every_head(
     channels: int, tokens: int
 ) -> None:
     pixels = torch.randint(0, 256, (channels, 8, 12), dtype=torch.uint8)
-    sight = Sight(
-        pixels, Labelled("a $cat", {"a $cat": 0.9, "dog": 0.1}), attention(2, tokens), GRID
-    )
-    figure = pictures.draw(sight)
+    prediction = Labelled("a $cat", {"a $cat": 0.9, "dog": 0.1})
+    explanation = PictureExplanation(pixels, prediction, attention(2, tokens), GRID)
+    figure = pictures.draw(explanation)
     titles = [axes.get_title().partition("\n")[0] for axes in figure.axes if axes.get_title()]
     heads = [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
     assert titles == ["input", "rollout", *heads]
@@ -97,9 +97,8 @@ def test_the_figure_has_panels_for_the_input_the_rollout_and_every_head(
 
 def test_shares_are_zero_when_every_patch_is_pruned(pictured: Path) -> None:
     opened = load_pictures(pictured, "cpu")
-    opened.model = opened.model.with_pruning(
-        [99.0, 99.0]
-    )  # all but the class token go after the first layer
+    # Everything but the class token is pruned after the first layer.
+    opened.model = with_pruning(opened.model, [99.0, 99.0])
     figure = pictures.draw(opened.explain(pictured.parent / "digit.png"))
     figure.draw_without_rendering()
     assert figure.axes[-1].get_title() == "layer 2, head 2\nat most 0% per patch"

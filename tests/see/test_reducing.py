@@ -15,6 +15,7 @@ from PIL import Image
 from seq2see.cli import main as cli
 from seq2see.errors import InputError
 from seq2see.layers.reduction.plans import SoftPruning
+from seq2see.models.reduced import plan_of, with_plan, with_pruning
 from seq2see.see import reducing
 from seq2see.see.reducing import ReductionTrace
 
@@ -131,10 +132,11 @@ def test_a_picture_is_followed_through_its_model(see: See, pictured: Path, tmp_p
 
 def test_soft_thresholds_are_taken_hard(trained: Path) -> None:
     subject = reducing.read_subject(trained, "drei acht vier fünf sechs")
-    soft = subject.model.with_plan(SoftPruning([9.0], temperature=0.01, penalty=0.1))
+    soft = with_plan(subject.model, SoftPruning([9.0], temperature=0.01, penalty=0.1))
     trace = reducing.follow(soft, subject.batch)
-    assert trace == reducing.follow(subject.model.with_pruning([9.0]), subject.batch)
-    assert trace.remaining() == [1] and isinstance(soft.plan, SoftPruning)  # </s> is protected
+    assert trace == reducing.follow(with_pruning(subject.model, [9.0]), subject.batch)
+    assert trace.remaining() == [1]  # </s> is protected
+    assert isinstance(plan_of(soft), SoftPruning)
 
 
 def test_other_models_are_refused(toy: Any, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from seq2see.tasks.run import train
 from seq2see.tasks.table import load, load_language
 from seq2see.text import corpora
 from seq2see.text.ngrams import NGrams
-from seq2see.text.vocab import MASK, PAD
+from seq2see.text.specials import MASK, PAD
 from seq2see.training.loop import Training
 
 pytest.importorskip("spacy")

@@ -16,7 +16,7 @@ from seq2see.errors import InputError, WorkError
 from seq2see.models.directory import pick_device
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import BEGIN, END, UNKNOWN
+from seq2see.text.specials import BEGIN, END, UNKNOWN
 
 KNOWN = {
     "drei acht eins": "three eight one",

@@ -1,4 +1,4 @@
-"""N-grams with Kneser–Ney smoothing: proper distributions, discounts, and use of longer contexts."""
+"""N-grams with Kneser–Ney smoothing: proper distributions, discounts, longer contexts."""
 
 import math
 import random
@@ -8,7 +8,8 @@ import pytest
 
 from seq2see.text import captions
 from seq2see.text.ngrams import NGrams
-from seq2see.text.vocab import BEGIN, END, PAD, UNKNOWN, Vocab
+from seq2see.text.specials import BEGIN, END, PAD, UNKNOWN
+from seq2see.text.vocab import Vocab
 
 orders = pytest.mark.parametrize("order", [1, 2, 3, 4])
 SIZE = 11
@@ -28,9 +29,12 @@ def texts() -> tuple[int, list[list[int]], list[list[int]]]:
 
 @orders
 def test_probabilities_sum_to_one_whatever_came_before(order: int) -> None:
-    model, chance = NGrams(order, SIZE, SENTENCES), random.Random(order)
+    model = NGrams(order, SIZE, SENTENCES)
+    generator = random.Random(order)
     contexts = [
-        [chance.randrange(3, SIZE) for _ in range(length)] for length in range(6) for _ in range(5)
+        [generator.randrange(3, SIZE) for _ in range(length)]
+        for length in range(6)
+        for _ in range(5)
     ]
     for before in (*contexts, *([BEGIN, *context] for context in contexts), [4, 5], [BEGIN, 4, 5]):
         p = model.probabilities(before)

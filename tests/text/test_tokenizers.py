@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from seq2see.errors import InputError
 from seq2see.recipe.schema import TokenizerConfig
 from seq2see.text import corpora, subwords, tokenizers
+from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2see.text.subwords import N_BEST, SHARPNESS, Subwords
 from seq2see.text.tokenizers import Tokenizer
-from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2see.text.words import Words
 
 PAIRS = [
@@ -125,7 +125,8 @@ def test_no_text_is_refused() -> None:
 
 
 def test_samples_are_other_segmentations_of_the_same_text() -> None:
-    text, generator = TEXTS[1], random.Random(3)
+    text = TEXTS[1]
+    generator = random.Random(3)
     drawn = Counter(tuple(unigram.sample(text, generator)) for _ in range(4000))
     assert 1 < len(drawn) <= N_BEST
     assert {unigram.decode(ids) for ids in drawn} == {text}
@@ -197,11 +198,8 @@ def test_saved_and_loaded_is_the_same(config: TokenizerConfig, tmp_path: Path) -
     trained = tokenizers.train(config, "de", "en", PAIRS)
     tokenizers.save(trained, tmp_path, config, "f")
     loaded = tokenizers.load(tmp_path)
-    assert (
-        (loaded.source is loaded.target)
-        == (trained.source is trained.target)
-        == (config.size == 90)
-    )
+    shared = config.size == 90
+    assert (loaded.source is loaded.target) == (trained.source is trained.target) == shared
     assert (loaded.languages, loaded.fingerprint) == (("de", "en"), "f")
     for source, target in PAIRS:
         assert loaded.source.encode(source) == trained.source.encode(source)

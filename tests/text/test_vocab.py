@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2see.errors import InputError
-from seq2see.text.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN, Vocab
+from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
+from seq2see.text.vocab import Vocab
 from seq2see.text.words import read_vocab, write_vocab
 
 COUNTS = Counter({"the": 5, "dog": 3, "a": 3, "barks": 2, "rare": 1})

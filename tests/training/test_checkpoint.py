@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there, checked when read, and never executable."""
+"""Checkpoints: complete or absent, verified on reading, and never executable."""
 
 import errno
 import json
@@ -10,17 +10,18 @@ import torch
 from torch import nn
 
 from seq2see.errors import InputError, WorkError
+from seq2see.models.weights import copy_into, weights
 from seq2see.training import checkpoint
 from seq2see.training.checkpoint import Checkpoint
 from seq2see.training.optimizer import adam
 
 
 def example(value: float = 1.0) -> Checkpoint:
-    weights = {"a": torch.full((2, 3), value), "b": torch.arange(5.0) + value}
-    return Checkpoint(
-        {"weights": weights, "optimizer": {"w/step": torch.tensor(3.0)}},
-        {"update": 3, "scores": {"x": -0.5}},
-    )
+    groups = {
+        "weights": {"a": torch.full((2, 3), value), "b": torch.arange(5.0) + value},
+        "optimizer": {"w/step": torch.tensor(3.0)},
+    }
+    return Checkpoint(groups, {"update": 3, "scores": {"x": -0.5}})
 
 
 def same(first: Checkpoint, second: Checkpoint) -> bool:
@@ -39,10 +40,11 @@ def refusal(folder: Path) -> str:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    saved, folder = example(), tmp_path / "checkpoints" / "update-1"
+    saved = example()
+    folder = tmp_path / "checkpoints" / "update-1"
     checkpoint.save(folder, saved)
-    found = checkpoint.load(folder)
-    assert found.groups.keys() == saved.groups.keys() and same(saved, found)
+    loaded = checkpoint.load(folder)
+    assert loaded.groups.keys() == saved.groups.keys() and same(saved, loaded)
     assert [path.name for path in folder.parent.iterdir()] == ["update-1"]
 
 
@@ -57,7 +59,7 @@ def test_only_tensors_and_json_are_written(tmp_path: Path) -> None:
             json.loads(path.read_bytes()[8 : 8 + header])
 
 
-def test_a_flipped_byte_anywhere_in_the_weights_is_found(tmp_path: Path) -> None:
+def test_a_flipped_byte_anywhere_in_the_weights_is_detected(tmp_path: Path) -> None:
     folder = tmp_path / "update-1"
     checkpoint.save(folder, example())
     path = folder / "weights.safetensors"
@@ -69,17 +71,17 @@ def test_a_flipped_byte_anywhere_in_the_weights_is_found(tmp_path: Path) -> None
     checkpoint.load(folder)
 
 
-def test_what_is_missing_or_broken_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_broken_file_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "update-1"
     assert str(folder) in refusal(folder)
     checkpoint.save(folder, example())
-    weights, state = folder / "weights.safetensors", folder / "state.json"
-    content, text = weights.read_bytes(), state.read_text()
-    weights.write_bytes(content[:-1])
-    assert refusal(folder).startswith(f"{weights}: corrupt")
-    weights.unlink()
-    assert str(weights) in refusal(folder)
-    weights.write_bytes(content)
+    tensors, state = folder / "weights.safetensors", folder / "state.json"
+    content, text = tensors.read_bytes(), state.read_text()
+    tensors.write_bytes(content[:-1])
+    assert refusal(folder).startswith(f"{tensors}: corrupt")
+    tensors.unlink()
+    assert str(tensors) in refusal(folder)
+    tensors.write_bytes(content)
     for broken in (
         "",
         text[:-9],
@@ -98,7 +100,7 @@ def test_what_is_missing_or_broken_is_named(tmp_path: Path) -> None:
 
 
 class Crash(BaseException):
-    """What a kill does: nothing after it runs, so it is no Exception that code may catch."""
+    """Simulated kill: no Exception, so that nothing catches it."""
 
 
 @pytest.mark.parametrize("over", ["another", "the same"])
@@ -135,11 +137,11 @@ def test_a_crash_while_saving_leaves_the_older_checkpoint_whole(
     assert crashed
     for folder in checkpoint.saved_in(tmp_path):
         expected = [example(1.0)] if folder != newer else [example(1.0), example(2.0)]
-        assert any(same(checkpoint.load(folder), each) for each in expected)
+        assert any(same(checkpoint.load(folder), one) for one in expected)
     assert over == "the same" or older in checkpoint.saved_in(tmp_path)
     (tmp_path / f".{newer.name}.old").mkdir(exist_ok=True)
     (tmp_path / f".{newer.name}.old" / "state.json").write_text("{}")
-    checkpoint.save(newer, example(3.0))  # whatever is left over is in nobody's way
+    checkpoint.save(newer, example(3.0))  # left-over folders do not matter
     assert same(checkpoint.load(newer), example(3.0))
 
 
@@ -203,11 +205,11 @@ class Tied(nn.Module):
         self.output.weight = self.embedding.weight
 
 
-def test_a_tied_weight_appears_once_and_comes_back_into_both() -> None:
+def test_a_tied_weight_appears_once_and_is_copied_into_both() -> None:
     first, second = Tied(), Tied()
-    weights = checkpoint.weights(first)
-    assert weights.keys() == {"embedding.weight", "output.bias"}
-    checkpoint.copy_into(second, weights, "here")
+    tensors = weights(first)
+    assert tensors.keys() == {"embedding.weight", "output.bias"}
+    copy_into(second, tensors, "here")
     assert torch.equal(second.output.weight, first.embedding.weight)
     assert second.output.weight is second.embedding.weight
 
@@ -219,7 +221,7 @@ def test_a_tied_weight_appears_once_and_comes_back_into_both() -> None:
         ({"extra": torch.zeros(1)}, "here: unknown weight 'extra'"),
         (
             {"output.bias": torch.zeros(4)},
-            r"here: weight 'output.bias' has shape \(4,\).* wants \(5,\)",
+            r"here: weight 'output.bias' has shape \(4,\), and the recipe's model has \(5,\)",
         ),
         ({"output.bias": torch.zeros(5, 1)}, r"here: weight 'output.bias' has shape \(5, 1\)"),
     ],
@@ -227,16 +229,13 @@ def test_a_tied_weight_appears_once_and_comes_back_into_both() -> None:
 def test_weights_of_another_model_are_refused_by_name(
     change: dict[str, torch.Tensor | None], says: str
 ) -> None:
-    weights = {
-        name: tensor
-        for name, tensor in (checkpoint.weights(Tied()) | change).items()
-        if tensor is not None
-    }
+    changed = weights(Tied()) | change
+    tensors = {name: tensor for name, tensor in changed.items() if tensor is not None}
     with pytest.raises(InputError, match=says):
-        checkpoint.copy_into(Tied(), weights, "here")
+        copy_into(Tied(), tensors, "here")
 
 
-def test_an_optimizer_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+def test_a_restored_optimizer_takes_the_same_steps(tmp_path: Path) -> None:
     def step(model: Tied, optimizer: torch.optim.Optimizer, seed: int) -> None:
         torch.manual_seed(seed)
         for group in optimizer.param_groups:
@@ -250,13 +249,13 @@ def test_an_optimizer_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
     for seed in range(3):
         step(first, optimizer, seed)
     groups = {
-        "weights": checkpoint.weights(first),
+        "weights": weights(first),
         "optimizer": checkpoint.optimizer_tensors(first, optimizer),
     }
     checkpoint.save(tmp_path / "update-3", Checkpoint(groups, {}))
-    found = checkpoint.load(tmp_path / "update-3").groups
-    checkpoint.copy_into(second, found["weights"], "here")
-    checkpoint.copy_into_optimizer(second, other, found["optimizer"])
+    loaded = checkpoint.load(tmp_path / "update-3").groups
+    copy_into(second, loaded["weights"], "here")
+    checkpoint.copy_into_optimizer(second, other, loaded["optimizer"])
     step(first, optimizer, 9)
     step(second, other, 9)
     assert all(
@@ -264,7 +263,7 @@ def test_an_optimizer_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None
     )
 
 
-def test_a_changed_state_is_found(tmp_path: Path) -> None:
+def test_a_changed_state_is_detected(tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "update-1", example())
     path = tmp_path / "update-1" / "state.json"
     saved = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""The loop on ids alone: accumulation, the clock, choosing, stopping, averaging, and what a bad loss does."""
+"""The training loop: accumulation, budgets, choosing, patience, averaging, losses not finite."""
 
 import io
 import json
@@ -11,18 +11,20 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2see.batches import IdPair, by_sentences, collate
+from seq2see.batches import Batch, IdPair, TextExamples, by_sentences, collate
 from seq2see.errors import InputError, WorkError
 from seq2see.models.transformer import Transformer
+from seq2see.models.weights import Tensors, weights
 from seq2see.recipe.schema import ModelConfig, TrainConfig
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 from seq2see.training import checkpoint
-from seq2see.training import update as gradients
-from seq2see.training.loop import Training, Validation
-from seq2see.training.report import Reporter
+from seq2see.training.loop import Objective, Training
+from seq2see.training.loss import smoothed_loss
+from seq2see.training.report import Reporter, Validation
+from seq2see.training.update import BatchLoss
 
 CLASSES, WIDTH = 13, 8
 PAIRS: list[IdPair] = [
@@ -32,6 +34,7 @@ PAIRS: list[IdPair] = [
     )
     for n in range(22)
 ]
+EXAMPLES = TextExamples(PAIRS)
 
 
 def model(seed: int = 3, dropout: float = 0.0) -> Transformer:
@@ -41,12 +44,12 @@ def model(seed: int = 3, dropout: float = 0.0) -> Transformer:
 
 
 def losses(*values: float) -> Callable[[nn.Module], Validation]:
-    """A validation that finds these losses in turn, and BLEU the other way round."""
+    """A validation with these losses in turn, and a BLEU that rises with them."""
     rest: Iterator[float] = iter(values)
 
     def validate(model: nn.Module) -> Validation:
         loss = next(rest)
-        return Validation(loss, math.exp(loss), 100 * loss, [])
+        return Validation(loss, {"bleu": 100 * loss}, "", [])
 
     return validate
 
@@ -62,18 +65,16 @@ def training(
     folder: Path,
     validate: Callable[[nn.Module], Validation] | None = None,
     network: nn.Module | None = None,
+    loss: BatchLoss | None = None,
     **keys: Any,
 ) -> Training:
     config = TrainConfig.model_validate({"lr": 0.01, "warmup": 2, **keys})
-    return Training(
-        network or model(),
-        config,
-        WIDTH,
-        folder,
-        lambda epoch: PAIRS,
-        validate or losses(*[1.0] * 99),
-        reporter,
-    )
+
+    def smoothed(network: nn.Module, batch: Batch) -> Tensor:
+        return smoothed_loss(network(batch), batch.targets, config.label_smoothing)
+
+    objective = Objective(lambda epoch: EXAMPLES, loss or smoothed, validate or losses(*[1.0] * 99))
+    return Training(network or model(), config, WIDTH, folder, objective, reporter)
 
 
 def events(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -87,23 +88,23 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
 def test_accumulated_batches_give_the_gradient_of_one_large_one(
     reporter: Reporter, tmp_path: Path, clip: float
 ) -> None:
-    slopes, weights = [], []
+    all_gradients, all_weights = [], []
     for sentences, accumulate in ((12, 1), (3, 4), (1, 12)):
         keys = {"steps": 1, "batch_sentences": sentences, "accumulate": accumulate, "clip": clip}
         run = training(reporter, tmp_path / f"{accumulate}", network=model().double(), **keys)
-        seen: list[list[torch.Tensor]] = []
+        gradients: list[Tensor] = []
         run.optimizer.register_step_pre_hook(
-            lambda optimizer, *_, seen=seen: seen.append(
+            lambda optimizer, *_, gradients=gradients: gradients.extend(
                 [p.grad.clone() for group in optimizer.param_groups for p in group["params"]]
             )
         )
         run.run()
-        slopes.append(seen[0])
-        weights.append(list(checkpoint.weights(run.model).values()))
+        all_gradients.append(gradients)
+        all_weights.append(list(weights(run.model).values()))
     for other in (1, 2):
-        torch.testing.assert_close(slopes[other], slopes[0], rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(weights[other], weights[0], rtol=1e-9, atol=1e-9)
-    norm = torch.cat([gradient.flatten() for gradient in slopes[0]]).norm()
+        torch.testing.assert_close(all_gradients[other], all_gradients[0], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(all_weights[other], all_weights[0], rtol=1e-9, atol=1e-9)
+    norm = torch.cat([gradient.flatten() for gradient in all_gradients[0]]).norm()
     assert (norm <= 0.5 + 1e-6) == bool(clip)
 
 
@@ -120,8 +121,9 @@ def test_an_update_is_adam_on_the_mean_loss_per_token(reporter: Reporter, tmp_pa
     run.run()
     other = model().double()
     adam = torch.optim.Adam(other.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    plan = by_sentences(PAIRS, 5, accumulate=1, seed=9, epoch=1)
-    for update, lines in enumerate(([*plan[0], *plan[1]], [*plan[2], *plan[3]]), start=1):
+    batches = by_sentences(EXAMPLES.lengths, 5, accumulate=1, seed=9, epoch=1)
+    updates = ([*batches[0], *batches[1]], [*batches[2], *batches[3]])
+    for update, lines in enumerate(updates, start=1):
         batch = collate(PAIRS, lines)
         loss = functional.cross_entropy(
             other(batch).flatten(0, 1),
@@ -156,7 +158,7 @@ def test_the_best_checkpoint_is_kept_and_returned(
     assert all(torch.equal(chosen[name], tensor) for name, tensor in saved.items())
     assert not torch.equal(chosen["output.bias"], dict(run.model.named_parameters())["output.bias"])
     names = [path.name for path in checkpoint.saved_in(tmp_path / "c")]
-    assert names == [kept.name, "update-00000005"]  # the best, and the newest to go on from
+    assert names == [kept.name, "update-00000005"]  # the best, and the newest to resume from
     (event,) = events(tmp_path, "chosen")
     assert event["weights"] == kept.name and event["by"] == choose
     assert event["score"] == (1.0 if choose == "loss" else 500.0)
@@ -176,13 +178,8 @@ def test_patience_counts_validations_without_a_better_one(
     )
     run.run()
     assert run.position.update == 16
-    assert [event["best"] for event in events(tmp_path, "validation")] == [
-        True,
-        True,
-        False,
-        False,
-        True,
-    ] + [False] * 3
+    best = [event["best"] for event in events(tmp_path, "validation")]
+    assert best == [True, True, False, False, True, False, False, False]
 
 
 def test_without_patience_a_run_never_stops_early(reporter: Reporter, tmp_path: Path) -> None:
@@ -192,17 +189,15 @@ def test_without_patience_a_run_never_stops_early(reporter: Reporter, tmp_path: 
 
 
 @pytest.mark.parametrize(("which", "averaged"), [("last", [4, 5, 6]), ("best", [5, 3, 1])])
-def test_an_average_is_taken_where_it_validates_better(
+def test_an_average_that_validates_better_is_kept(
     reporter: Reporter, tmp_path: Path, which: str, averaged: list[int]
 ) -> None:
-    found = losses(1.0, 9.0, 1.1, 8.0, 1.2, 7.0, 0.9)  # the last look is at the average
-    kept: dict[int, checkpoint.Tensors] = {}
+    in_turn = losses(1.0, 9.0, 1.1, 8.0, 1.2, 7.0, 0.9)  # the last one is the average's
+    kept: dict[int, Tensors] = {}
 
     def validate(network: nn.Module) -> Validation:
-        kept[len(kept) + 1] = {
-            name: tensor.clone() for name, tensor in checkpoint.weights(network).items()
-        }
-        return found(network)
+        kept[len(kept) + 1] = {name: tensor.clone() for name, tensor in weights(network).items()}
+        return in_turn(network)
 
     run = training(
         reporter, tmp_path / "c", validate, steps=6, checkpoint_every=1, average=3, average_of=which
@@ -217,7 +212,7 @@ def test_an_average_is_taken_where_it_validates_better(
     )
 
 
-def test_an_average_that_validates_worse_is_not_taken(reporter: Reporter, tmp_path: Path) -> None:
+def test_an_average_that_validates_worse_is_not_kept(reporter: Reporter, tmp_path: Path) -> None:
     run = training(
         reporter, tmp_path / "c", losses(2.0, 1.0, 3.0, 1.5), steps=3, checkpoint_every=1, average=2
     )
@@ -228,40 +223,36 @@ def test_an_average_that_validates_worse_is_not_taken(reporter: Reporter, tmp_pa
 def test_the_moving_average_is_what_is_validated_and_kept(
     reporter: Reporter, tmp_path: Path
 ) -> None:
-    looked_at: list[torch.Tensor] = []
+    validated: list[Tensor] = []
 
     def validate(network: nn.Module) -> Validation:
         assert not network.training
-        looked_at.append(dict(network.named_parameters())["output.bias"].detach().clone())
-        return Validation(1.0 / len(looked_at), 2.0, 3.0, [])
+        validated.append(weights(network)["output.bias"].clone())
+        return Validation(1.0 / len(validated), {}, "", [])
 
     run = training(reporter, tmp_path / "c", validate, steps=4, checkpoint_every=1, ema=0.5)
-    average = dict(run.model.named_parameters())["output.bias"].detach().clone()
     chosen = run.run()
-    for update, seen in enumerate(looked_at):
-        own = checkpoint.load(tmp_path / "c" / "update-00000004").groups["weights"]["output.bias"]
-        decay = min(0.5, (1 + update) / (10 + update))
-        if update == 3:
-            torch.testing.assert_close(seen, decay * average + (1 - decay) * own)
-        average = seen
-    assert torch.equal(chosen["output.bias"], looked_at[-1])
+    own = checkpoint.load(tmp_path / "c" / "update-00000004").groups["weights"]["output.bias"]
+    decay = min(0.5, (1 + 3) / (10 + 3))
+    torch.testing.assert_close(validated[3], decay * validated[2] + (1 - decay) * own)
+    assert torch.equal(chosen["output.bias"], validated[-1])
     assert run.model.training  # and its own weights are back
-    assert torch.equal(dict(run.model.named_parameters())["output.bias"], own)
+    assert torch.equal(weights(run.model)["output.bias"], own)
 
 
 @pytest.mark.parametrize("update", [1, 4])
 def test_a_loss_that_is_not_finite_ends_the_run_in_one_line(
-    reporter: Reporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, update: int
+    reporter: Reporter, tmp_path: Path, update: int
 ) -> None:
-    calls, real = 0, gradients.loss_of
+    calls = 0
 
-    def breaking(*arguments: Any) -> torch.Tensor:
+    def breaking(network: nn.Module, batch: Batch) -> Tensor:
         nonlocal calls
         calls += 1
-        return real(*arguments) * (math.nan if calls == update else 1)
+        loss = smoothed_loss(network(batch), batch.targets)
+        return loss * (math.nan if calls == update else 1)
 
-    monkeypatch.setattr(gradients, "loss_of", breaking)
-    run = training(reporter, tmp_path / "c", steps=9, checkpoint_every=2)
+    run = training(reporter, tmp_path / "c", loss=breaking, steps=9, checkpoint_every=2)
     with pytest.raises(WorkError) as caught:
         run.run()
     message = str(caught.value)
@@ -315,7 +306,7 @@ def test_time_spent_before_counts_after_resuming(reporter: Reporter, tmp_path: P
 @pytest.mark.parametrize(
     "keys", [{"steps": 10}, {"epochs": 3}, {"steps": 7, "checkpoint_every": 3}]
 )
-def test_when_checkpoints_are_written(
+def test_checkpoints_are_written_by_the_budget_or_as_the_recipe_says(
     reporter: Reporter, tmp_path: Path, keys: dict[str, int]
 ) -> None:
     run = training(reporter, tmp_path / "c", batch_sentences=5, **keys)
@@ -333,18 +324,9 @@ def test_an_epoch_counts_everything_once(reporter: Reporter, tmp_path: Path) -> 
     run.run()
     tokens = sum(len(target) + 1 for _, target in PAIRS)
     first, second = events(tmp_path, "epoch")
-    assert (first["steps"], first["updates"], first["samples"], first["tokens"]) == (
-        5,
-        2,
-        22,
-        tokens,
-    )
-    assert (second["steps"], second["updates"], second["samples"], second["tokens"]) == (
-        10,
-        4,
-        44,
-        2 * tokens,
-    )
+    counted = ("steps", "updates", "samples", "tokens")
+    assert [first[key] for key in counted] == [5, 2, 22, tokens]
+    assert [second[key] for key in counted] == [10, 4, 44, 2 * tokens]
     assert events(tmp_path, "chosen")[0]["epochs"] == 2
 
 
@@ -358,7 +340,6 @@ def test_a_checkpoint_of_something_else_is_refused(
     checkpoint.save(
         path, checkpoint.Checkpoint(**{"groups": saved.groups, "state": saved.state, **change})
     )
-    with pytest.raises(
-        InputError, match="update-00000001: not a checkpoint that this version can go on from"
-    ):
+    says = "update-00000001: not a checkpoint that this version can resume"
+    with pytest.raises(InputError, match=says):
         training(reporter, tmp_path / "c", steps=2).resume(path)

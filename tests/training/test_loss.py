@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seq2see.text.vocab import PAD
+from seq2see.text.specials import PAD
 from seq2see.training.loss import smoothed_loss, smoothed_loss_of
 
 BATCH, LENGTH, CLASSES = 3, 5, 11

@@ -56,9 +56,10 @@ def bench_train(
     """Measure target tokens per second, and utilisation of the machine's matrix peak."""
     from seq2see.bench.train import bench_train
     from seq2see.models.directory import pick_device
-    from seq2see.recipe.schema import Recipe
+    from seq2see.tasks.table import read_recipe
 
-    result = bench_train(Recipe.load(recipe, overrides or []), data, seconds, pick_device(device))
+    checked = read_recipe(recipe, overrides or [])
+    result = bench_train(checked, data, seconds, pick_device(device))
     share = result["utilisation"]
     utilisation = "not counted for this model.kind · " if share is None else f"{share:.1%} of "
     text = (

@@ -12,7 +12,7 @@ from seq2see.cli.options import Device, Json, Merge, Model
 from seq2see.errors import InputError
 
 Texts = Annotated[
-    list[str] | None, typer.Argument(metavar="[TEXT]...", help="By default read from stdin.")
+    list[str] | None, typer.Argument(metavar="TEXT", help="By default read from stdin.")
 ]
 
 
@@ -20,7 +20,7 @@ def generate(
     model: Model,
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROMPT]...", help="Beginnings of the texts; by default empty."),
+        typer.Argument(metavar="PROMPT", help="Beginnings of the texts; by default empty."),
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Number of texts per prompt.")] = 1,
     temperature: Annotated[
@@ -92,7 +92,7 @@ def classify(
     model: Model,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT|IMAGE]...", help="By default read from stdin."),
+        typer.Argument(metavar="TEXT|IMAGE", help="By default read from stdin."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of labels per picture.")] = 5,
     merge: Merge = None,

@@ -23,7 +23,8 @@ COMMANDS = (
 )
 
 app = typer.Typer(
-    help="Sequence to sequence you can see: train a translation Transformer, look inside, ship it.",
+    help="Sequence to sequence you can see: "
+    "train a translation Transformer, look into it, ship it.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -40,7 +41,8 @@ def main() -> None:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # UTF-8 whatever the terminal's locale
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        code = app(args=sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        arguments = sys.argv[1:] or ["--help"]
+        code = app(args=arguments, prog_name="seq2see", standalone_mode=False) or 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         sys.exit(code)
@@ -49,7 +51,7 @@ def main() -> None:
     except WorkError as error:
         _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped; a training continues from its last checkpoint with --resume", 1)
+        _fail("stopped; --resume continues a training run from its last checkpoint", 1)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:

@@ -35,7 +35,7 @@ LINES_PER_CHUNK = 2000
 def translate(
     model: Model,
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="By default: stdin.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="By default: stdin.")
     ] = None,
     beam: Beam = None,
     n_best: Annotated[

@@ -33,7 +33,9 @@ class ModelDirectory:
         if not path.is_dir():
             raise InputError(f"{path}: no such model directory")
         if (path / "engine.json").is_file():
-            raise InputError(f"{path}: an export; only translate --engine ct2 can open it")
+            raise InputError(
+                f"{path}: exported for CTranslate2; only translate --engine ct2 can open it"
+            )
         for name in ("recipe.toml", WEIGHTS):
             if not (path / name).is_file():
                 problem = "not a model directory"

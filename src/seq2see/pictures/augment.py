@@ -103,7 +103,7 @@ class Format:
 
 
 class PictureExamples:
-    """Pictures with their labels; a picture is as long as its number of patches.
+    """Pictures with their labels; a picture is as long as its patches and the class token.
 
     With `augment` each picture is changed by numbers drawn for (seed, epoch, line), whatever
     else is in its batch.
@@ -121,7 +121,7 @@ class PictureExamples:
         self.format = format
         self.augment = augment
         self.labels = pictures.labels + len(SPECIALS)  # (N,)
-        self.lengths: NDArray[np.int64] = np.tile([patches, 1], (len(pictures), 1))
+        self.lengths: NDArray[np.int64] = np.tile([patches + 1, 1], (len(pictures), 1))
         if augment is not None:
             seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
             generator = torch.Generator().manual_seed(seed)

@@ -22,7 +22,7 @@ from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
 from seq2see.tasks.protocol import Data, Opened, Report, Task
-from seq2see.tasks.table import checked, open_model, read_recipe, task_of
+from seq2see.tasks.table import checked, open_directory, open_model, read_recipe, task_of
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
 from seq2see.training.report import Reporter
@@ -133,7 +133,7 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     """Open the model to start from, which must be of the same medium."""
     if not (path / WEIGHTS).is_file():
         raise InputError(f"--init {path}: not a model directory: it has no {WEIGHTS}")
-    parent = ModelDirectory.open(path)
+    parent = open_directory(path)
     if task_of(parent.recipe).medium != task.medium:
         tasks = f"task {parent.recipe.task!r}, and the recipe's is {recipe.task!r}"
         raise InputError(f"--init {path}: a model of {tasks}")

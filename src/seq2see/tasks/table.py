@@ -46,16 +46,21 @@ def checked(recipe: Recipe) -> Task:
 def read_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe, with overrides, and check it for its task."""
     recipe = Recipe.load(path, overrides)
+    _check(recipe, path)
+    return recipe
+
+
+def _check(recipe: Recipe, path: str | Path) -> None:
     try:
         checked(recipe)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    return recipe
 
 
 def open_directory(path: str | Path, *tasks: str) -> ModelDirectory:
     """Open the directory of a model for one of the tasks, by default for any."""
     directory = ModelDirectory.open(path)
+    _check(directory.recipe, directory.path / "recipe.toml")
     task = directory.recipe.task
     if tasks and task not in tasks:
         command = task_of(directory.recipe).command

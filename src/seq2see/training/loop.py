@@ -74,7 +74,7 @@ class Training:
             self.position = Position(**saved.state)
         except (KeyError, TypeError) as error:
             raise InputError(
-                f"{folder}: this version cannot continue from the checkpoint: {error}"
+                f"{folder}: not a checkpoint that this version can resume: {error}"
             ) from None
         self.ema = {name: average.to(self.device) for name, average in ema.items()}
         self.elapsed_before = self.position.seconds

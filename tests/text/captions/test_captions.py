@@ -1,4 +1,4 @@
-"""The embedded corpus: reproducible, split without overlap, aligned, grammatical and not too easy."""
+"""Embedded corpus: reproducible, disjoint splits, aligned, grammatical and not too easy."""
 
 import ast
 import os

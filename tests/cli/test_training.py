@@ -1,0 +1,74 @@
+"""`seq2see train`: nothing on stdout, one line for a mistake, code 1 for failed work."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_mistakes_in_training(call: Any, toy: Any, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    says = call.refused("train", toy.path, "--out", tmp_path / "file" / "run")
+    assert says == f"{tmp_path / 'file' / 'run'}: cannot write the run here: Not a directory"
+    says = call.refused("train", toy.path, "--out", tmp_path / "file")
+    assert says == f"{tmp_path / 'file'}: cannot write the run here: File exists"
+    assert "holds a run already" in call.refused("train", toy.path, "--out", trained)
+    says = call.refused(
+        "train", toy.path, "--out", trained, "--resume", "--set", f"data.train={tmp_path}"
+    )
+    before = f"data.train = '{trained.parent / 'pairs.tsv'}'"
+    assert says == f"{trained}: was begun with {before} and cannot continue with '{tmp_path}'"
+    says = call.refused("train", toy.path, "--out", tmp_path / "run", "--device", "abacus")
+    assert says.startswith("device 'abacus'") and not (tmp_path / "run").exists()
+    says = call.refused(
+        "train",
+        toy.path,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "data.train=none.tsv",
+        "--data",
+        tmp_path,
+    )
+    assert says.startswith(f"{tmp_path / 'none.tsv'}: no such file for data.train")
+
+
+def test_failed_work_is_code_1_and_names_the_checkpoint(
+    call: Any, toy: Any, tmp_path: Path
+) -> None:
+    settings = [
+        *("--set", "train.lr=1e38"),
+        *("--set", "train.warmup=1"),
+        *("--set", "train.clip=0"),
+    ]
+    code, out, error = call(
+        "train", toy.path, "--out", tmp_path / "run", "--device", "cpu", *settings
+    )
+    assert (code, out) == (1, "")
+    last = error.splitlines()[-1]
+    assert last.startswith("seq2see: update ") and "checkpoint" in last and "Traceback" not in error
+
+
+def test_training_prints_nothing_on_stdout(call: Any, toy: Any, tmp_path: Path) -> None:
+    arguments = (
+        "train",
+        toy.path,
+        "--out",
+        tmp_path / "run",
+        "--device",
+        "cpu",
+        "--set",
+        "train.steps=2",
+    )
+    code, out, error = call(*arguments)
+    assert (code, out) == (0, "") and "BLEU" in error and "Traceback" not in error
+    code, out, error = call(*arguments, "--resume")
+    assert (code, out, error) == (0, "", f"{tmp_path / 'run'}: this run is finished\n")
+
+
+def test_the_run_directory_is_named_after_the_recipe(
+    call: Any, toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("train", toy.path, "--device", "cpu", "--minutes", "0.001")[0] == 0
+    assert (tmp_path / "runs" / "toy" / "scorecard.json").exists()
