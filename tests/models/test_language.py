@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from seq2see.training.packed import answers as packed_answers
 from torch import Tensor
 from torch.nn import functional
 
@@ -16,7 +17,6 @@ from seq2see.layers.trace import Trace
 from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
 from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.specials import END, MASK, PAD
-from seq2see.training.packed import answers as packed_answers
 from seq2see.training.update import Gradients
 
 WIDTH, LAYERS, SOURCE, TARGET, LABELS = 12, 3, 17, 19, 6

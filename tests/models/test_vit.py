@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from seq2see.training.packed import answers
 from torch import Tensor
 from torch.nn import functional
 
@@ -12,7 +13,6 @@ from seq2see.layers.trace import Trace
 from seq2see.models.vit import VisionTransformer
 from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.specials import SPECIALS
-from seq2see.training.packed import answers
 from seq2see.training.update import Gradients
 
 CHANNELS, HEIGHT, WIDTH, CLASSES = 3, 4, 6, 7  # in patches of 2: two rows of three
