@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from seq2see.training.packed import answers as packed_answers
 from torch import Tensor
 from torch.nn import functional
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from seq2see.training.packed import answers
 from torch import Tensor
 from torch.nn import functional
 
