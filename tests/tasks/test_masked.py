@@ -10,7 +10,7 @@ import pytest
 from seq2see.errors import InputError
 from seq2see.tasks.masked import hide
 from seq2see.tasks.table import load_language, read_recipe
-from seq2see.text.vocab import MASK, PAD
+from seq2see.text.specials import MASK, PAD
 
 
 def test_hiding_is_15_percent_in_80_10_10() -> None:

@@ -12,7 +12,7 @@ from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError
 from seq2see.tasks.translator import Translator
-from seq2see.text.vocab import BEGIN, END, UNKNOWN
+from seq2see.text.specials import BEGIN, END, UNKNOWN
 
 KNOWN = {
     "drei acht eins": "three eight one",
