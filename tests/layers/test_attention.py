@@ -116,7 +116,7 @@ def test_paths_agree_at_any_shape(
 
 
 def test_paths_agree_on_long_sentences_whose_beginning_is_hidden() -> None:
-    """Fused kernels process keys in blocks; a first block with no open key must not spoil the rest."""
+    """Fused kernels process keys in blocks; a first one without open keys must change nothing."""
     query, key, value = (torch.randn(2, length, 8) for length in (3, 1300, 1300))
     mask = torch.arange(1300) >= 700
     close(
@@ -164,7 +164,7 @@ def test_a_row_with_nothing_to_attend_to_is_zero_in_both_directions(
 
 
 @paths
-def test_hidden_keys_and_values_leave_no_trace_in_the_bits(need_weights: bool) -> None:
+def test_hidden_keys_and_values_change_no_bit(need_weights: bool) -> None:
     query, key, value = (tensor.detach() for tensor in inputs(torch.float32))
     mask = torch.arange(S) < 5
     before, _ = attend(query, key, value, mask, need_weights=need_weights)

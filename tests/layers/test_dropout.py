@@ -37,13 +37,13 @@ def test_the_gradient_passes_where_the_number_did() -> None:
 @pytest.mark.parametrize("p", [0.0, 0.3])
 def test_dropped_relu_is_relu_then_dropout_forward_and_back(p: float) -> None:
     x = torch.randn(9, 31, dtype=torch.float64, requires_grad=True)
-    found = []
+    results = []
     for function in (drop_relu, lambda x, p: drop(x.relu(), p)):
         with seeded(4):
             out = function(x, p)
-        found.append([out, *torch.autograd.grad((out**2).sum(), x)])
-    assert (found[0][0] == 0).any() and (found[0][0] > 0).any()
-    torch.testing.assert_close(*found)
+        results.append([out, *torch.autograd.grad((out**2).sum(), x)])
+    assert (results[0][0] == 0).any() and (results[0][0] > 0).any()
+    torch.testing.assert_close(*results)
 
 
 def test_the_seed_decides() -> None:
@@ -79,11 +79,11 @@ def test_a_seeded_thread_draws_its_own_masks_whatever_others_draw() -> None:
 
     def draw(seed: int) -> list[torch.Tensor]:
         with seeded(seed):
-            found = []
+            dropped = []
             for _ in range(2):
                 barrier.wait()
-                found.append(drop(x, 0.5))
-            return found
+                dropped.append(drop(x, 0.5))
+            return dropped
 
     torch.manual_seed(1)
     with ThreadPoolExecutor(2) as pool:

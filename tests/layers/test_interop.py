@@ -277,7 +277,7 @@ def test_weights_are_copies_that_can_be_trained_and_nothing_random_is_drawn() ->
 
 
 @pytest.mark.parametrize("key", ["add_bias_kv", "add_zero_attn"])
-def test_what_our_attention_lacks_is_refused_by_name(key: str) -> None:
+def test_options_of_torch_that_ours_lacks_are_refused_by_name(key: str) -> None:
     line = f"{key} is True; MultiHeadAttention adds no keys and values"
     with pytest.raises(ValueError, match=f"^{line}$"):
         attention_from_torch(torch_attention(**{key: True}))
@@ -295,7 +295,9 @@ def test_what_our_attention_lacks_is_refused_by_name(key: str) -> None:
         ),
     ],
 )
-def test_what_their_attention_lacks_is_refused_by_name(keys: dict[str, Any], line: str) -> None:
+def test_options_of_ours_that_torch_lacks_are_refused_by_name(
+    keys: dict[str, Any], line: str
+) -> None:
     keys = {"inner": None, **keys}
     ours = MultiHeadAttention(WIDTH, H, **keys)
     layers = (

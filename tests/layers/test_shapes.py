@@ -60,7 +60,7 @@ def ones(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
         ((B, H, T, 3), KEY, VALUE, "query has size 3 and key 4; their product needs equal sizes"),
     ],
 )
-def test_queries_keys_and_values_unlike(
+def test_queries_keys_and_values_that_do_not_match(
     query: Any, key: Any, value: Any, line: str, need_weights: bool
 ) -> None:
     refused(line, attend, *ones(query, key, value), need_weights=need_weights)
@@ -120,7 +120,7 @@ def test_a_dropout_outside_its_range(share: float, need_weights: bool) -> None:
     ],
     ids=str,
 )
-def test_what_broadcasts_is_let_through(
+def test_shapes_that_broadcast_are_accepted(
     query: Any, key: Any, value: Any, need_weights: bool
 ) -> None:
     given = ones(query, key, value)
@@ -132,7 +132,7 @@ def test_what_broadcasts_is_let_through(
     assert not need_weights or (weights is not None and weights.shape[-2:] == (query[-2], key[-2]))
 
 
-def test_the_checks_themselves_let_through_what_fits() -> None:
+def test_the_checks_accept_fitting_shapes() -> None:
     check_attention(*ones(QUERY, KEY, VALUE), torch.ones(B, 1, 1, S).bool(), torch.ones(H, T, S))
     check_product(*ones(QUERY, KEY))
     check_sequence("query", torch.ones(B, T, WIDTH), WIDTH)
@@ -234,7 +234,7 @@ def test_an_attention_that_cannot_be_made(keys: dict[str, Any], line: str) -> No
         ),
     ],
 )
-def test_what_heads_cannot_take(
+def test_inputs_of_wrong_shapes(
     query: Any, key: Any, value: Any, line: str, need_weights: bool
 ) -> None:
     layer = MultiHeadAttention(WIDTH, HEADS, key_width=9, value_width=8)
@@ -242,7 +242,7 @@ def test_what_heads_cannot_take(
 
 
 @paths
-def test_a_mask_that_heads_cannot_take(need_weights: bool) -> None:
+def test_a_mask_without_an_axis_for_heads(need_weights: bool) -> None:
     layer, query, memory = (
         MultiHeadAttention(WIDTH, HEADS),
         torch.ones(B, T, WIDTH),
@@ -265,7 +265,7 @@ def test_real_rows_are_tokens_by_width() -> None:
     assert layer(torch.ones(B * T, WIDTH), rows=rows).shape == (B * T, WIDTH)
 
 
-def test_layers_name_what_does_not_fit() -> None:
+def test_layers_name_the_misfit() -> None:
     encoder = EncoderLayer(MultiHeadAttention(WIDTH, HEADS), FeedForward(WIDTH, 10), norm="post")
     refused("x has shape (2, 5, 9); it must be (batch, length, 12)", encoder, torch.ones(B, T, 9))
     decoder = DecoderLayer(

@@ -77,7 +77,7 @@ def test_equals_the_whole_under_a_window_mask(
 
 @paths
 @pytest.mark.parametrize("length", [7, BLOCK + 8])
-def test_padding_is_not_looked_at_and_a_window_of_padding_gives_zeros(
+def test_padding_gets_no_attention_and_a_window_of_padding_gives_zeros(
     length: int, need_weights: bool
 ) -> None:
     ids = torch.ones(B, length, dtype=torch.long)
@@ -112,7 +112,7 @@ def test_leads_broadcast() -> None:
     close(attend_window(query, key, value, 1)[0], attend(query, key, value, window_mask(9, 1))[0])
 
 
-def test_reach_zero_looks_at_itself_alone_and_no_position_at_nothing() -> None:
+def test_reach_zero_attends_to_itself_alone_and_no_positions_work() -> None:
     query, key, value = inputs(5)
     output, weights = attend_window(query, key, value, 0, score=dot)
     close(output, value)
@@ -121,7 +121,7 @@ def test_reach_zero_looks_at_itself_alone_and_no_position_at_nothing() -> None:
     assert output.shape == (B, H, 0, KV) and weights is not None and weights.shape == (B, H, 0, 7)
 
 
-def test_what_is_computed_grows_with_the_length_and_not_with_its_square() -> None:
+def test_the_cost_is_linear_in_the_length() -> None:
     counted: list[int] = []
 
     def counting(query: Tensor, key: Tensor) -> Tensor:
@@ -131,13 +131,10 @@ def test_what_is_computed_grows_with_the_length_and_not_with_its_square() -> Non
 
     for length in (512, 1024):
         attend_window(*inputs(length, lead=()), 40, score=counting)
-    assert counted == [
-        13 * 40 * 120,
-        26 * 40 * 120,
-    ]  # blocks × positions of each × what they may look at
+    assert counted == [13 * 40 * 120, 26 * 40 * 120]  # blocks × query positions × keys
 
 
-def test_what_does_not_fit_is_one_line() -> None:
+def test_wrong_calls_are_refused_in_one_line() -> None:
     query, key, value = inputs(7)
     with pytest.raises(ValueError, match=r"^reach \(-1\) must be at least 0$"):
         attend_window(query, key, value, -1)

@@ -1,4 +1,4 @@
-"""The contract of all translation models in training: gradients, ties, first loss, dropout, runs."""
+"""The contract of all translation models in training: gradients, ties, loss, dropout, runs."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs and commands with models that merge or prune tokens: trained, resumed, opened, translated."""
+"""Runs and commands with models that merge or prune tokens."""
 
 import json
 import shutil

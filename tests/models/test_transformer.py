@@ -1,4 +1,4 @@
-"""The Transformer itself: the paper written out by hand, dropout, positions, and initial weights."""
+"""The Transformer itself: the paper written out by hand, positions and initial weights."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -75,7 +75,7 @@ class ByHand:
             y = self.attend_to_self(layer, y, future)
             y = self.attend_to_memory(layer, y, memory)
             y = self.transform(layer, y)
-        return model.output(model.decoder_norm(y) if self.pre else y)  # type: ignore[no-any-return]
+        return model.output(model.decoder_norm(y) if self.pre else y)
 
     def embed(self, embedding: nn.Module, ids: list[int]) -> Tensor:
         words = embedding(torch.tensor(ids)) * math.sqrt(WIDTH)
@@ -98,7 +98,7 @@ class ByHand:
         network: FeedForward = layer.feed_forward
 
         def feed_forward(y: Tensor) -> Tensor:
-            return network.contract(self.drop(network.expand(y).clamp(min=0)))  # type: ignore[no-any-return]
+            return network.contract(self.drop(network.expand(y).clamp(min=0)))
 
         return self.around(layer.feed_forward_residual, x, feed_forward)
 
@@ -114,13 +114,13 @@ class ByHand:
         ]
         kept = self.drop(torch.stack(weights))
         heads = [w @ v for w, v in zip(kept, values, strict=True)]
-        return attention.output(torch.cat(heads, -1))  # type: ignore[no-any-return]
+        return attention.output(torch.cat(heads, -1))
 
     def around(self, residual: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         norm = residual.norm
         if self.pre:
             return x + self.drop(sublayer(norm(x)))
-        return norm(x + self.drop(sublayer(x)))  # type: ignore[no-any-return]
+        return norm(x + self.drop(sublayer(x)))
 
     def drop(self, x: Tensor) -> Tensor:
         return x if self.masks is None else x * next(self.masks)[0]

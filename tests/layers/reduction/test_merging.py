@@ -23,7 +23,7 @@ MATCHINGS: dict[str, Matching] = {
     "grid": partial(grid, shape=(HEIGHT, WIDTH)),
     "neighbours": neighbours,
 }
-each = pytest.mark.parametrize("name", list(MATCHINGS))
+matchings = pytest.mark.parametrize("name", list(MATCHINGS))
 examples = settings(max_examples=25, deadline=None)
 
 
@@ -39,7 +39,7 @@ def masks(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def tokens(seed: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """x (B, S, D), key (B, S, K) and what a matching is told about them; the padding holds NaN."""
+    """x (B, S, D), key (B, S, K) and constraints of a matching; the padding holds NaN."""
     real, protected = masks(seed)
     sizes = torch.randint(1, 5, (B, S), generator=torch.Generator().manual_seed(seed)).double()
     x, key = (
@@ -75,73 +75,73 @@ def alike(key: Tensor, s: int, t: int) -> float:
     return float(functional.cosine_similarity(key[s], key[t], dim=0))
 
 
-@each
+@matchings
 @examples
 @given(r=st.integers(1, 9), seed=st.integers(0, 9999))
 def test_plain_loops_agree(name: str, r: int, seed: int) -> None:
-    _, key, told = tokens(seed)
-    reduction = MATCHINGS[name](key, r, **told)
+    _, key, constraints = tokens(seed)
+    reduction = MATCHINGS[name](key, r, **constraints)
     for b in range(B):
-        expected = plain(name, key[b], r, told["real"][b], told["protected"][b])
+        expected = plain(name, key[b], r, constraints["real"][b], constraints["protected"][b])
         assert reduction.source[b].tolist() == expected
         assert int(reduction.real[b].sum()) == max(expected) + 1
     assert reduction.real.shape[1] == int(reduction.source.max()) + 1  # not a place too many
 
 
-@each
+@matchings
 def test_a_full_batch_loses_r_tokens(name: str) -> None:
     r = 2  # greedy neighbours may find no more than a third of the tokens
     reduction = MATCHINGS[name](random(B, S, K, seed=1), r)
     assert reduction.real.all() and reduction.merge(random(B, S, D, seed=2)).shape == (B, S - r, D)
 
 
-@each
+@matchings
 @examples
 @given(seed=st.integers(0, 9999))
 def test_no_merging_changes_nothing(name: str, seed: int) -> None:
-    x, key, told = tokens(seed)
-    reduction = MATCHINGS[name](key, 0, **told)
+    x, key, constraints = tokens(seed)
+    reduction = MATCHINGS[name](key, 0, **constraints)
     assert reduction.unchanged
     for given_ in (x, x.nan_to_num(7.0)):
         for passed in (reduction.merge(given_), reduction.unmerge(given_), reduction.sum(given_)):
             torch.testing.assert_close(passed, given_, rtol=0, atol=0, equal_nan=True)
-    assert torch.equal(reduction.real, told["real"])
-    assert torch.equal(reduction.sizes, told["sizes"] * told["real"])
-    assert torch.equal(reduction.any(told["protected"]), told["protected"])
+    assert torch.equal(reduction.real, constraints["real"])
+    assert torch.equal(reduction.sizes, constraints["sizes"] * constraints["real"])
+    assert torch.equal(reduction.any(constraints["protected"]), constraints["protected"])
     weights = random(B, H, D, S, seed=seed)
     assert torch.equal(reduction.spread(weights), weights)
     assert torch.equal(
-        reduction.source, torch.arange(S).expand(B, S).masked_fill(~told["real"], -1)
+        reduction.source, torch.arange(S).expand(B, S).masked_fill(~constraints["real"], -1)
     )
 
 
-@each
+@matchings
 @examples
 @given(r=st.integers(1, 9), seed=st.integers(0, 9999))
 def test_a_partition_with_its_sizes_and_means(name: str, r: int, seed: int) -> None:
-    x, key, told = tokens(seed)
-    reduction = MATCHINGS[name](key, r, **told)
+    x, key, constraints = tokens(seed)
+    reduction = MATCHINGS[name](key, r, **constraints)
     merged, added = reduction.merge(x), reduction.sum(x)
-    assert torch.equal(reduction.source >= 0, told["real"])
+    assert torch.equal(reduction.source >= 0, constraints["real"])
     for b in range(B):
         for place in range(reduction.real.shape[1]):
             group = (reduction.source[b] == place).nonzero().flatten()
             assert bool(reduction.real[b, place]) == (len(group) > 0)
-            sizes = told["sizes"][b, group]
+            sizes = constraints["sizes"][b, group]
             assert reduction.sizes[b, place] == sizes.sum()
             if len(group):
                 mean = (sizes[:, None] * x[b, group]).sum(0) / sizes.sum()
                 torch.testing.assert_close(merged[b, place], mean, rtol=0, atol=1e-12)
                 torch.testing.assert_close(added[b, place], x[b, group].sum(0), rtol=0, atol=1e-12)
-                assert not told["protected"][b, group].any() or len(group) == 1
+                assert not constraints["protected"][b, group].any() or len(group) == 1
 
 
-@each
+@matchings
 @examples
 @given(r=st.integers(1, 9), seed=st.integers(0, 9999))
-def test_the_way_back(name: str, r: int, seed: int) -> None:
-    x, key, told = tokens(seed)
-    reduction = MATCHINGS[name](key, r, **told)
+def test_unmerging_copies_each_place_to_its_tokens(name: str, r: int, seed: int) -> None:
+    x, key, constraints = tokens(seed)
+    reduction = MATCHINGS[name](key, r, **constraints)
     merged = reduction.merge(x)
     back = reduction.unmerge(merged)
     assert back.shape == x.shape
@@ -153,31 +153,31 @@ def test_the_way_back(name: str, r: int, seed: int) -> None:
                 assert torch.equal(back[b, s], merged[b, place])
                 assert not alone or torch.equal(back[b, s], x[b, s])
     if not reduction.unchanged:
-        assert not back[~told["real"]].any() and not merged[~reduction.real].any()
+        assert not back[~constraints["real"]].any() and not merged[~reduction.real].any()
 
 
-@each
+@matchings
 @examples
 @given(r=st.integers(0, 5), again=st.integers(0, 5), seed=st.integers(0, 9999))
 def test_two_layers_are_one_map(name: str, r: int, again: int, seed: int) -> None:
-    x, key, told = tokens(seed)
-    del told["sizes"]
-    first = MATCHINGS[name](key, r, **told)
+    x, key, constraints = tokens(seed)
+    del constraints["sizes"]
+    first = MATCHINGS[name](key, r, **constraints)
     matching = bipartite if name == "grid" else MATCHINGS[name]  # what is left is no grid
-    protected = first.any(told["protected"])
+    protected = first.any(constraints["protected"])
     later = matching(
         first.merge(key), again, real=first.real, protected=protected, sizes=first.sizes
     )
     both = first.then(later)
-    assert torch.equal(both.sizes.sum(1), told["real"].sum(1).double())
-    assert torch.equal(both.source >= 0, told["real"])
+    assert torch.equal(both.sizes.sum(1), constraints["real"].sum(1).double())
+    assert torch.equal(both.source >= 0, constraints["real"])
     where = later.real
     torch.testing.assert_close(
         both.merge(x)[where], later.merge(first.merge(x))[where], rtol=0, atol=1e-12
     )
     y = random(*later.real.shape, D, seed=seed)
     one, two = both.unmerge(y), first.unmerge(later.unmerge(y))
-    assert torch.equal(one[told["real"]], two[told["real"]])
+    assert torch.equal(one[constraints["real"]], two[constraints["real"]])
     weights = random(B, H, D, later.real.shape[1], seed=seed).masked_fill(
         ~later.real[:, None, None], 0.0
     )
@@ -185,10 +185,10 @@ def test_two_layers_are_one_map(name: str, r: int, again: int, seed: int) -> Non
     assert spread.shape == (B, H, D, S)
     torch.testing.assert_close(spread.sum(-1), weights.sum(-1), rtol=0, atol=1e-12)
     carried = later.any(protected) & later.real
-    assert torch.equal(carried.sum(1), (told["protected"] & told["real"]).sum(1))
+    assert torch.equal(carried.sum(1), (constraints["protected"] & constraints["real"]).sum(1))
 
 
-@each
+@matchings
 @examples
 @given(count=st.integers(1, 4), merged=st.integers(0, 4), seed=st.integers(0, 9999))
 def test_merged_duplicates_leave_attention_as_it_was(
@@ -241,16 +241,16 @@ def test_a_bias_of_ones_is_none() -> None:
     assert size_bias(torch.tensor([[1.0, 0.0]])).tolist() == [[[[0.0, -torch.inf]]]]
 
 
-@each
+@matchings
 @examples
 @given(r=st.integers(1, 9), seed=st.integers(0, 9999))
-def test_companions_and_padding_have_no_say(name: str, r: int, seed: int) -> None:
-    x, key, told = tokens(seed)
+def test_neither_companions_nor_padding_matter(name: str, r: int, seed: int) -> None:
+    x, key, constraints = tokens(seed)
     b = 1
-    here = MATCHINGS[name](key, r, **told)
+    here = MATCHINGS[name](key, r, **constraints)
     other_x, other_key, other = tokens(seed + 1)
     other_x[b], other_key[b] = x[b].nan_to_num(7.0), key[b].nan_to_num(-3.0)
-    for name_, given_ in told.items():
+    for name_, given_ in constraints.items():
         other[name_][b] = given_[b]
     there = MATCHINGS[name](other_key, r, **other)
     assert torch.equal(here.source[b], there.source[b])
@@ -258,9 +258,9 @@ def test_companions_and_padding_have_no_say(name: str, r: int, seed: int) -> Non
     assert torch.equal(here.merge(x)[b][here.real[b]], there.merge(other_x)[b][there.real[b]])
     if name == "grid":
         return  # whose sentences have one length
-    kept = told["real"][b]
+    kept = constraints["real"][b]
     alone = MATCHINGS[name](
-        key[b : b + 1, kept], r, **{n: mask[b : b + 1, kept] for n, mask in told.items()}
+        key[b : b + 1, kept], r, **{n: mask[b : b + 1, kept] for n, mask in constraints.items()}
     )
     assert torch.equal(alone.source[0], here.source[b, kept])
     torch.testing.assert_close(
@@ -281,10 +281,10 @@ def test_behind_a_class_token_the_split_is_the_papers() -> None:
 
 
 def test_gradients_are_those_of_finite_differences() -> None:
-    x, key, told = tokens(6)
+    x, key, constraints = tokens(6)
     x = x.nan_to_num(0.5).requires_grad_()
     key = key.nan_to_num(0.5).requires_grad_()
-    reduction = bipartite(key, 3, **told)
+    reduction = bipartite(key, 3, **constraints)
     places = reduction.real.shape[1]
     assert not any(held.requires_grad for held in (reduction.share, reduction.sizes))
     assert torch.autograd.gradcheck(reduction.merge, x)
@@ -294,21 +294,21 @@ def test_gradients_are_those_of_finite_differences() -> None:
     )
     assert torch.autograd.gradcheck(reduction.spread, random(B, 2, places, seed=6).requires_grad_())
     (slope,) = torch.autograd.grad(reduction.merge(x).square().sum(), x)
-    assert not slope[~told["real"]].any() and (slope[told["real"]] != 0).all()
+    assert not slope[~constraints["real"]].any() and (slope[constraints["real"]] != 0).all()
 
 
 def test_garbage_in_the_padding_reaches_no_gradient() -> None:
-    x, key, told = tokens(7)
+    x, key, constraints = tokens(7)
     x.requires_grad_()
-    reduction = neighbours(key, 3, **told)
+    reduction = neighbours(key, 3, **constraints)
     back = reduction.unmerge(reduction.merge(x))
-    (slope,) = torch.autograd.grad(back[told["real"]].sum(), x)
-    assert not slope.isnan().any() and not slope[~told["real"]].any()
+    (slope,) = torch.autograd.grad(back[constraints["real"]].sum(), x)
+    assert not slope.isnan().any() and not slope[~constraints["real"]].any()
 
 
-@each
+@matchings
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_other_types_stay_what_they_are(name: str, dtype: torch.dtype) -> None:
+def test_dtypes_are_preserved(name: str, dtype: torch.dtype) -> None:
     key = random(B, S, K, seed=8).to(dtype)
     reduction = MATCHINGS[name](key, 2)
     assert (
@@ -320,7 +320,7 @@ def test_other_types_stay_what_they_are(name: str, dtype: torch.dtype) -> None:
     assert reduction.merge(key.double()).dtype == torch.float64
 
 
-@each
+@matchings
 def test_equal_tokens_and_zeros_are_merged_too(name: str) -> None:
     for value in (0.0, 1.0):
         reduction = MATCHINGS[name](torch.full((B, S, K), value), 2)

@@ -65,12 +65,12 @@ def test_importance_is_the_mean_attention_received(seed: int) -> None:
 @examples
 @given(threshold=st.floats(0, 1.1), seed=st.integers(0, 9999))
 def test_tokens_below_the_threshold_go(threshold: float, seed: int) -> None:
-    x, scores, told = tokens(seed)
-    reduction = prune_below(scores, threshold, **told)
+    x, scores, constraints = tokens(seed)
+    reduction = prune_below(scores, threshold, **constraints)
     packed = reduction.merge(x)
     for b in range(B):
-        present = [s for s in range(S) if told["real"][b, s]]
-        kept = [s for s in present if told["protected"][b, s] or scores[b, s] >= threshold]
+        present = [s for s in range(S) if constraints["real"][b, s]]
+        kept = [s for s in present if constraints["protected"][b, s] or scores[b, s] >= threshold]
         if present and not kept:
             kept = [max(present, key=lambda s: float(scores[b, s]))]
         places = [kept.index(s) if s in kept else -1 for s in range(S)]
@@ -89,18 +89,19 @@ def test_tokens_below_the_threshold_go(threshold: float, seed: int) -> None:
 @examples
 @given(top=st.integers(1, 9), seed=st.integers(0, 9999))
 def test_the_most_important_tokens_stay(top: int, seed: int) -> None:
-    x, scores, told = tokens(seed)
-    reduction = prune_to(scores, top, **told)
+    x, scores, constraints = tokens(seed)
+    reduction = prune_to(scores, top, **constraints)
     for b in range(B):
-        present = [s for s in range(S) if told["real"][b, s]]
+        present = [s for s in range(S) if constraints["real"][b, s]]
         free = sorted(
-            (s for s in present if not told["protected"][b, s]), key=lambda s: -float(scores[b, s])
+            (s for s in present if not constraints["protected"][b, s]),
+            key=lambda s: -float(scores[b, s]),
         )
-        always = [s for s in present if told["protected"][b, s]]
+        always = [s for s in present if constraints["protected"][b, s]]
         kept = sorted(always + free[: max(0, top - len(always))])
         assert [s for s in range(S) if reduction.source[b, s] >= 0] == kept
         assert torch.equal(reduction.merge(x)[b][reduction.real[b]], x[b, kept])
-    per_sentence = prune_to(scores, torch.full((B,), top), **told)
+    per_sentence = prune_to(scores, torch.full((B,), top), **constraints)
     assert torch.equal(per_sentence.source, reduction.source)
 
 
@@ -112,22 +113,25 @@ def test_each_sentence_may_keep_a_number_of_its_own() -> None:
 @examples
 @given(seed=st.integers(0, 9999))
 def test_a_threshold_of_zero_changes_nothing(seed: int) -> None:
-    x, scores, told = tokens(seed)
+    x, scores, constraints = tokens(seed)
     scores = scores.masked_fill(scores < 0.3, 0.0)
-    for reduction in (prune_below(scores, 0.0, **told), prune_to(scores, S, **told)):
-        assert reduction.unchanged and torch.equal(reduction.real, told["real"])
+    for reduction in (prune_below(scores, 0.0, **constraints), prune_to(scores, S, **constraints)):
+        assert reduction.unchanged and torch.equal(reduction.real, constraints["real"])
         torch.testing.assert_close(reduction.merge(x), x, rtol=0, atol=0, equal_nan=True)
 
 
 @examples
 @given(threshold=st.floats(0, 1.1), top=st.integers(1, 9), seed=st.integers(0, 9999))
-def test_companions_and_padding_have_no_say(threshold: float, top: int, seed: int) -> None:
-    b, (_, scores, told), (_, other, others) = 1, tokens(seed), tokens(seed + 1)
+def test_neither_companions_nor_padding_matter(threshold: float, top: int, seed: int) -> None:
+    b, (_, scores, constraints), (_, other, others) = 1, tokens(seed), tokens(seed + 1)
     other[b] = scores[b].nan_to_num(9.0)
-    for name, mask in told.items():
+    for name, mask in constraints.items():
         others[name][b] = mask[b]
-    below = prune_below(scores, threshold, **told), prune_below(other, threshold, **others)
-    for here, there in (below, (prune_to(scores, top, **told), prune_to(other, top, **others))):
+    below = prune_below(scores, threshold, **constraints), prune_below(other, threshold, **others)
+    for here, there in (
+        below,
+        (prune_to(scores, top, **constraints), prune_to(other, top, **others)),
+    ):
         assert torch.equal(here.source[b] >= 0, there.source[b] >= 0)
         if not here.unchanged and not there.unchanged:
             assert torch.equal(here.source[b], there.source[b])
@@ -136,13 +140,13 @@ def test_companions_and_padding_have_no_say(threshold: float, top: int, seed: in
 @examples
 @given(threshold=st.floats(0.05, 0.95), seed=st.integers(0, 9999))
 def test_a_cold_soft_mask_is_the_hard_one(threshold: float, seed: int) -> None:
-    _, scores, told = tokens(seed)
-    mask = soft_mask(scores, threshold, 1e-9, **told)
-    expected = told["real"] & (told["protected"] | (scores >= threshold))
+    _, scores, constraints = tokens(seed)
+    mask = soft_mask(scores, threshold, 1e-9, **constraints)
+    expected = constraints["real"] & (constraints["protected"] | (scores >= threshold))
     near = (scores - threshold).abs() < 1e-6
     assert torch.equal(mask[~near].round().bool(), expected[~near])
-    share = kept_share(mask, told["real"])
-    torch.testing.assert_close(share, mask[told["real"]].mean(), rtol=0, atol=1e-12)
+    share = kept_share(mask, constraints["real"])
+    torch.testing.assert_close(share, mask[constraints["real"]].mean(), rtol=0, atol=1e-12)
     assert soft_mask(torch.tensor([[0.5]]), 0.5, 3.0).item() == 0.5
 
 
@@ -164,18 +168,21 @@ def test_gradients_are_those_of_finite_differences() -> None:
     assert torch.autograd.gradcheck(reduction.merge, drawn(B, S, D, seed=8).requires_grad_())
 
 
-def test_a_threshold_learns_whatever_the_padding_holds() -> None:
-    _, scores, told = tokens(9)
+def test_garbage_in_the_padding_reaches_no_threshold() -> None:
+    _, scores, constraints = tokens(9)
     threshold = torch.tensor(0.4).double().requires_grad_()
-    share = kept_share(soft_mask(scores, threshold, 0.1, **told), told["real"])
+    share = kept_share(soft_mask(scores, threshold, 0.1, **constraints), constraints["real"])
     (slope,) = torch.autograd.grad(share, threshold)
     assert slope < 0  # a higher threshold keeps less
-    assert prune_below(scores, threshold, **told).source.shape == (B, S)  # and serves as it is
+    assert prune_below(scores, threshold, **constraints).source.shape == (
+        B,
+        S,
+    )  # and serves as it is
 
 
 def test_pruning_follows_merging() -> None:
-    x, scores, told = tokens(10)
-    merged = bipartite(x, 2, **told)
+    x, scores, constraints = tokens(10)
+    merged = bipartite(x, 2, **constraints)
     pruned = prune_to(merged.merge(scores.nan_to_num()), 3, real=merged.real, sizes=merged.sizes)
     both = merged.then(pruned)
     assert both.real.shape == (B, 3)
@@ -188,7 +195,7 @@ def refused(line: str, call: Callable[..., object], *given: Any, **keys: Any) ->
         call(*given, **keys)
 
 
-def test_what_importance_refuses() -> None:
+def test_wrong_calls_of_importance_are_refused() -> None:
     weights = torch.ones(B, H, T, S)
     line = "weights has shape (2, 5, 7); it must be (batch, heads, queries, tokens)"
     refused(line, importance, weights[0])
@@ -210,7 +217,7 @@ def test_what_importance_refuses() -> None:
     )
 
 
-def test_what_pruning_refuses() -> None:
+def test_wrong_calls_of_pruning_are_refused() -> None:
     scores, line = torch.ones(B, S), "scores has shape (3, 7, 1); it must be (batch, length)"
     refused(line, prune_below, scores[..., None], 0.1)
     refused(line, prune_to, scores[..., None], 2)

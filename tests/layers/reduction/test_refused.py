@@ -17,7 +17,7 @@ MATCHINGS: dict[str, Callable[..., Reduction]] = {
     "grid": partial(grid, shape=(3, 4)),
     "neighbours": neighbours,
 }
-each = pytest.mark.parametrize("name", list(MATCHINGS))
+matchings = pytest.mark.parametrize("name", list(MATCHINGS))
 
 
 def refused(line: str, call: Callable[..., object], *given: Any, **keys: Any) -> None:
@@ -25,8 +25,8 @@ def refused(line: str, call: Callable[..., object], *given: Any, **keys: Any) ->
         call(*given, **keys)
 
 
-@each
-def test_what_a_matching_refuses(name: str) -> None:
+@matchings
+def test_wrong_calls_of_a_matching_are_refused(name: str) -> None:
     matching, key, wrong = MATCHINGS[name], torch.ones(B, S, K), torch.ones(B, S - 1)
     line = "key has shape (3, 2, 12, 4); it must be (batch, length, size), the mean over heads"
     refused(line, matching, torch.ones(B, H, S, K), 2)
@@ -49,7 +49,7 @@ def test_what_a_matching_refuses(name: str) -> None:
     refused(line, matching, key, 2, sizes=torch.zeros(B, S))
 
 
-def test_what_a_grid_refuses() -> None:
+def test_wrong_grids_are_refused() -> None:
     key = torch.ones(B, S, K)
     refused("a grid of 3 × 5 has 15 tokens; key has 12", grid, key, 2, (3, 5))
     refused(
@@ -70,7 +70,7 @@ def test_what_a_grid_refuses() -> None:
     )
 
 
-def test_what_a_reduction_refuses() -> None:
+def test_wrong_calls_of_a_reduction_are_refused() -> None:
     reduction = bipartite(torch.randn(B, S, K), 4)
     x, y = torch.ones(B, S, D), torch.ones(B, S - 4, D)
     refused("x has shape (3, 8, 5); it must be (3, 12, ...)", reduction.merge, y)
@@ -90,7 +90,7 @@ def test_what_a_reduction_refuses() -> None:
     )
 
 
-def test_what_schedules_and_biases_refuse() -> None:
+def test_wrong_schedules_and_biases_are_refused() -> None:
     refused("layers (0) must be at least 1", schedule, 3, 0)
     refused("r (-3) must be a whole number of at least 0", schedule, -3, 4)
     refused("kind is 'cosine'; it must be 'constant' or 'decreasing'", schedule, 3, 4, "cosine")
