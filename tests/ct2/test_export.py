@@ -25,8 +25,8 @@ from seq2see.recipe.schema import Recipe, shipped
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
-from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.specials import BEGIN, END, PAD
+from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import Vocab
 from seq2see.text.words import Words
 

@@ -269,6 +269,7 @@ def test_hypotheses_of_a_sentence_stand_in_one_row_of_heads() -> None:
     assert heads.shape == (2, 2, 9, 4)
     assert torch.equal(heads[1, 0, 3 * 2 + 1], x[5, 1, :4])
     assert torch.equal(PADDED.join(heads, x), x)
+    assert PADDED.split(x[:0], 2, 0).shape == (0, 2, 3, 4)
 
 
 def test_gradients_of_the_layout_are_right() -> None:

@@ -14,8 +14,8 @@ from sacrebleu.metrics.bleu import BLEU
 from seq2see.scoring.errors import Analysis, analyse
 from seq2see.scoring.phrases import LONGEST_ALIGNED, aligned, dropped, excess, repeated, words
 from seq2see.text.function_words import FUNCTION_WORDS
-from seq2see.text.subwords import Subwords
 from seq2see.text.specials import UNKNOWN
+from seq2see.text.subwords import Subwords
 from seq2see.text.vocab import Vocab
 from seq2see.text.words import Words
 

@@ -24,7 +24,7 @@ class Rows:
 
     def split(self, x: Tensor, heads: int, sentences: int) -> Tensor:
         """(B, T, H · K) → (B, H, T, K); the hypotheses of a sentence share a row."""
-        length = len(x) // max(1, sentences) * x.shape[1]
+        length = x.shape[1] * (len(x) // sentences if sentences else 1)
         return x.reshape(sentences, length, heads, x.shape[2] // heads).transpose(1, 2)
 
     def join(self, x: Tensor, like: Tensor) -> Tensor:
