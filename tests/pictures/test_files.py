@@ -17,7 +17,8 @@ def save(
     path: Path, height: int = 4, width: int = 6, colour: int | tuple[int, int, int] = 200
 ) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("L" if isinstance(colour, int) else "RGB", (width, height), colour).save(path)  # type: ignore[arg-type]
+    mode = "L" if isinstance(colour, int) else "RGB"
+    Image.new(mode, (width, height), colour).save(path)  # type: ignore[arg-type]
     return path
 
 

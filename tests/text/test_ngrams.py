@@ -1,4 +1,4 @@
-"""N-grams with Kneser–Ney smoothing: proper distributions, discounts, and use of longer contexts."""
+"""N-grams with Kneser–Ney smoothing: proper distributions, discounts, longer contexts."""
 
 import math
 import random

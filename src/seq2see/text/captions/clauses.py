@@ -172,7 +172,8 @@ class ClauseWriter:
             group = "ask"
         elif "aim" in marks:
             group = "aim"
-        return self.pick(DATA["modals"][group])
+        modal: str = self.pick(DATA["modals"][group])
+        return modal
 
     def add_object(self, clause: Clause, marks: Marks) -> None:
         """Give the clause its object, with a relative clause if the marks ask for one."""
