@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.scoring.compare import compare
 from seq2see.see import figures
 from seq2see.tasks.table import load
@@ -225,7 +225,7 @@ def main() -> None:
             for budget, trained in runs.items()
         },
         **compared(runs["minutes"], test),
-        "machine": evaluate.machine(),
+        "machine": machine(),
         "seeds": [again(seed, trained, test) for seed, trained in further.items()],
     }
     options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

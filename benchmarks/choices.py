@@ -16,8 +16,10 @@ from itertools import chain
 from pathlib import Path
 
 import seq2see
+from seq2see.models.weights import copy_into
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.bleu import score
+from seq2see.scoring.card import machine
 from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
 from seq2see.training import checkpoint
@@ -61,7 +63,7 @@ def averages(folder: Path, translator: Translator) -> Iterator[Choice]:
     saved = checkpoint.saved_in(folder / "checkpoints")[-translator.recipe.train.average :]
     for count in (1, len(saved)):
         weights = checkpoint.average(saved[-count:], "weights")
-        checkpoint.copy_into(translator.model, weights, folder)
+        copy_into(translator.model, weights, folder)
         yield "checkpoints averaged", str(count), translator
 
 
@@ -90,7 +92,7 @@ def main() -> None:
     signature = ""
     for seed in options.seeds:
         for kind, value, translator in choices(options.runs, options.steps, seed):
-            scores = evaluate.score(translator.translate(sources), references)
+            scores = score(translator.translate(sources), references)
             signature = scores.signature
             rows.setdefault((kind, value), {})[seed] = scores.bleu
             print(f"seed {seed}, {kind} {value}: {scores.bleu:.2f}", flush=True)
@@ -107,7 +109,7 @@ def main() -> None:
         "rows": [
             {"what": kind, "value": value, "bleu": bleu} for (kind, value), bleu in rows.items()
         ],
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.bleu import score
 from seq2see.see import figures
 from seq2see.tasks.table import load
 from seq2see.text import corpora
@@ -77,7 +77,7 @@ def main() -> None:
     references = [target for _, target in val.pairs]
     rows = []
     for (name, seed), run in runs.items():
-        scores = evaluate.score(load(run).translate(sources), references)
+        scores = score(load(run).translate(sources), references)
         rows.append(
             {
                 "optimizer": name,

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 from seq2see.tasks.table import load_language
 from seq2see.text import corpora
 from seq2see.text.ngrams import NGrams
@@ -59,7 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     result = {
         "models": {folder.name: measure(folder) for folder in options.model},
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import seq2see
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring import bleu as evaluate
+from seq2see.scoring.card import machine
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -59,7 +59,7 @@ def main() -> None:
         "labels": options.labels,
         "recipe": Recipe.load("captions-classify", [limit]).model_dump(mode="json"),
         "rows": rows,
-        "machine": evaluate.machine(),
+        "machine": machine(),
     }
     options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

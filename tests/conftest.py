@@ -1,4 +1,4 @@
-"""What the tests share: one thread, a toy language of number words, and a model trained on it once."""
+"""Shared by all tests: one thread, a toy language of number words, and a model trained on it."""
 
 import io
 import os
@@ -18,10 +18,10 @@ from seq2see.tasks.run import train
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 
-# Tiny models gain nothing from a second thread, and lose much where another process has the second core.
+# Tiny models gain nothing from a second thread, and lose much if another process has the core.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
-hypothesis.settings.register_profile("patient", deadline=None)  # a busy machine is no error
+hypothesis.settings.register_profile("patient", deadline=None)  # the machine may be busy
 hypothesis.settings.load_profile("patient")
 
 GERMAN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
@@ -90,7 +90,7 @@ def toy(tmp_path: Path) -> Toy:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of a model that knows the toy language; to be read, not written."""
+    """Directory of a model that knows the toy language; read-only."""
     folder = tmp_path_factory.mktemp("trained")
     Toy(folder).train(folder / "run")
     yield folder / "run"
@@ -98,7 +98,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a model with learned positions that has hardly begun; to be read, not written."""
+    """Directory of a hardly trained model with learned positions; read-only."""
     folder = tmp_path_factory.mktemp("learned")
     settings = (
         "model.positions=learned",
@@ -112,35 +112,29 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a model of digits that has hardly begun, beside a digit.png; to be read, not written."""
-    return _of_digits(tmp_path_factory.mktemp("pictured"))
+    """Directory of a hardly trained model of digits, beside a digit.png; read-only."""
+    return _digits_run(tmp_path_factory.mktemp("pictured"))
 
 
 @pytest.fixture(scope="session")
 def pruning(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Such a model that prunes by thresholds."""
-    return _of_digits(
-        tmp_path_factory.mktemp("pruning"), "reduce.kind=prune", "reduce.thresholds=0.9"
-    )
+    """Directory of a hardly trained model of digits that prunes by thresholds; read-only."""
+    settings = ("reduce.kind=prune", "reduce.thresholds=0.9")
+    return _digits_run(tmp_path_factory.mktemp("pruning"), *settings)
 
 
-def _of_digits(folder: Path, *more: str) -> Path:
+def _digits_run(folder: Path, *more: str) -> Path:
     pytest.importorskip("sklearn")
     Image.new("L", (8, 8), 99).save(folder / "digit.png")
     settings = ("train.steps=2", "model.width=8", "model.heads=2", "model.encoder_layers=2", *more)
-    train(
-        "vit-digits",
-        out=folder / "run",
-        overrides=settings,
-        device="cpu",
-        console=Console(file=io.StringIO()),
-    )
+    out, console = folder / "run", Console(file=io.StringIO())
+    train("vit-digits", out=out, overrides=settings, device="cpu", console=console)
     return folder / "run"
 
 
 @pytest.fixture(scope="session")
 def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same model for CTranslate2, in float32; to be read, not written."""
+    """The trained model exported to CTranslate2 in float32; read-only."""
     pytest.importorskip("ctranslate2")
     out = tmp_path_factory.mktemp("exported") / "model"
     with pytest.MonkeyPatch.context() as patch:

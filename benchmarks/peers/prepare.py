@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from systems import SHORTLIST
 
-from seq2see.batches import collate, padding_share, plan
+from seq2see.batches import TextExamples, collate, epoch_batches, padding_share
 from seq2see.ct2.export import export
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.table import load
-from seq2see.tasks.text import encode, fitting
+from seq2see.tasks.text import fitting
+from seq2see.tasks.translate import Translate
 from seq2see.tasks.translator import Translator
 from seq2see.text import corpora, tokenizers
 from seq2see.text.specials import SPECIALS
@@ -49,9 +50,10 @@ def training(folder: Path) -> Facts:
         corpus.train.pairs,
         folder / "tokenizer",
     )
-    encoded = encode(recipe, pair, corpus.train)
+    encoded = Translate(recipe).encode(pair, corpus.train)
     pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
-    batches = plan(pairs, recipe.train, epoch=1)
+    lengths = TextExamples(pairs).lengths
+    batches = epoch_batches(lengths, recipe.train, epoch=1)
     accumulate = recipe.train.accumulate
     sentences = recipe.train.batch_sentences
     whole = len(pairs) // (accumulate * sentences) * accumulate
@@ -77,7 +79,7 @@ def training(folder: Path) -> Facts:
         "accumulate": accumulate,
         "dropout": recipe.model.dropout,
         "label_smoothing": recipe.train.label_smoothing,
-        "padding": padding_share(pairs, batches[:whole]),
+        "padding": padding_share(lengths, batches[:whole]),
     }
 
 

@@ -10,10 +10,11 @@ import torch
 import worker
 
 import seq2see
-from seq2see.batches import IdPair, plan
-from seq2see.models.build import build
+from seq2see.batches import IdPair, TextExamples, epoch_batches
+from seq2see.models.build import build, pass_tokens
 from seq2see.recipe.schema import Recipe
-from seq2see.training.loop import Training
+from seq2see.tasks.translate import Translate
+from seq2see.training.loop import Objective, Training
 from seq2see.training.update import workers_for
 
 
@@ -57,29 +58,26 @@ def main() -> None:
     source_size = job["model"]["source_size"]
     target_size = job["model"]["target_size"]
     pairs = read(data / "pairs.jsonl", max(source_size, target_size))
-    batches = plan(pairs, recipe.train, epoch=1)
+    examples = TextExamples(pairs)
+    batches = epoch_batches(examples.lengths, recipe.train, epoch=1)
     first = [[list(pairs[line]) for line in batch] for batch in batches[: recipe.train.accumulate]]
     # The meter checks the token counts of all further updates.
     assert first == next(worker.updates(job["data"])), "the batches differ from the shared ones"
     torch.manual_seed(1)
     model = build(recipe, source_size, target_size)
-    workers = workers_for(pairs, batches, recipe.train.accumulate, torch.device("cpu"))
+    accumulate = recipe.train.accumulate
+    workers = workers_for(examples.lengths, batches, accumulate, torch.device("cpu"))
     meter = worker.Meter(job)
     with tempfile.TemporaryDirectory() as folder:
 
         def validate(model: torch.nn.Module) -> Any:
             raise AssertionError("the epoch ended before the measurement did")
 
-        training = Training(
-            model,
-            recipe.train,
-            recipe.model.width,
-            Path(folder),
-            lambda epoch: pairs,
-            validate,
-            Listener(meter),
-            workers,
-        )
+        loss = Translate(recipe).loss
+        objective = Objective(lambda epoch: examples, loss, validate, pass_tokens(model))
+        listener: Any = Listener(meter)
+        width = recipe.model.width
+        training = Training(model, recipe.train, width, Path(folder), objective, listener, workers)
         with contextlib.suppress(Enough):
             training.run()
     versions = worker.versions("torch") | {"seq2see": seq2see.__version__}

@@ -137,26 +137,25 @@ def test_all_shifts_are_equally_likely() -> None:
     dot = torch.zeros(4000, 1, 5, 5, dtype=torch.uint8)
     dot[:, :, 2, 2] = 1
     draws = torch.rand(4000, DRAWS, generator=torch.Generator().manual_seed(1))
-    found = shift_and_flip(dot, draws, AugmentConfig(shift=1)).float().mean((0, 1))
-    assert found.sum() == pytest.approx(1) and (found[1:4, 1:4] - 1 / 9).abs().max() < 0.02
+    shares = shift_and_flip(dot, draws, AugmentConfig(shift=1)).float().mean((0, 1))
+    assert shares.sum() == pytest.approx(1) and (shares[1:4, 1:4] - 1 / 9).abs().max() < 0.02
 
 
 def test_every_other_picture_is_mirrored() -> None:
     pixels = some().pixels
-    found = shift_and_flip(pixels[:2], numbers([0, 0, 0.4], [0, 0, 0.6]), AugmentConfig(flip=True))
-    assert torch.equal(found[0], pixels[0].flip(-1)) and torch.equal(found[1], pixels[1])
+    draws = numbers([0, 0, 0.4], [0, 0, 0.6])
+    mirrored, kept = shift_and_flip(pixels[:2], draws, AugmentConfig(flip=True))
+    assert torch.equal(mirrored, pixels[0].flip(-1)) and torch.equal(kept, pixels[1])
 
 
 def test_a_square_is_cut_out_in_the_mean_colour() -> None:
     ones = torch.ones(3, 2, HEIGHT, WIDTH)
-    found = cut_out(
-        ones, numbers([0, 0, 0, 0.5, 0.5], [0, 0, 0, 0.0, 0.0], [0, 0, 0, 0.999, 0.999]), 3
-    )
-    assert found[0].sum() == 2 * (48 - 9) and found[0, :, 2:5, 3:6].sum() == 0
-    assert (
-        found[1].sum() == 2 * (48 - 4) and found[1, :, :2, :2].sum() == 0
-    )  # half of it lies outside
-    assert found[2].sum() == 2 * (48 - 4)
+    draws = numbers([0, 0, 0, 0.5, 0.5], [0, 0, 0, 0.0, 0.0], [0, 0, 0, 0.999, 0.999])
+    middle, first, last = cut_out(ones, draws, 3)
+    assert middle.sum() == 2 * (48 - 9) and middle[:, 2:5, 3:6].sum() == 0
+    # At a corner, a part of the square lies outside.
+    assert first.sum() == 2 * (48 - 4) and first[:, :2, :2].sum() == 0
+    assert last.sum() == 2 * (48 - 4)
     assert cut_out(ones, numbers([0]), 0) is ones
 
 

@@ -18,7 +18,7 @@ def save(
 ) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = "L" if isinstance(colour, int) else "RGB"
-    Image.new(mode, (width, height), colour).save(path)
+    Image.new(mode, (width, height), colour).save(path)  # type: ignore[arg-type]
     return path
 
 

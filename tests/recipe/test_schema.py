@@ -97,7 +97,7 @@ def test_one_line_names_file_key_value_and_rule(tmp_path: Path, override: str, s
         ),
         (
             ["model.positions=learned", "data.max_length=256"],
-            "model.max_positions (256) must be more than data.max_length (256): </s> has a position, too",
+            "model.max_positions (256) must be more than data.max_length (256): </s> has a",
         ),
         (
             ["model.positions=learned", "decode.min_length=256"],
@@ -132,7 +132,7 @@ def test_one_line_names_file_key_value_and_rule(tmp_path: Path, override: str, s
         ),
         (
             ["model.kind=conv", "model.positions=learned", "data.max_length=256"],
-            "model.max_positions (256) must be more than data.max_length (256): </s> has a position, too",
+            "model.max_positions (256) must be more than data.max_length (256): </s> has a",
         ),
     ],
 )

@@ -169,7 +169,7 @@ def test_evaluate_scores_a_model_on_its_test_set(call: Any, dots: Any) -> None:
         (["--source", "a"], "Missing option '--reference', to translate and score a file"),
         (
             ["--source", "a", "--reference", "b", "--test", "c"],
-            "--data and --test choose a test set of the recipe's;",
+            "--data and --test choose a test set of the recipe; --source and --reference are",
         ),
     ],
 )

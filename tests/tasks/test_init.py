@@ -105,7 +105,7 @@ def test_a_translation_model_starts_from_a_masked_models_encoder(captions: Any) 
         (["model.width=16"], r"none of its matrices fits this recipe's model$"),
         (
             ["tokenizer.kind=bpe"],
-            r"has tokenizer.kind = 'words', and the recipe says 'bpe'; ids would differ in meaning$",
+            r"has tokenizer.kind = 'words', and the recipe says 'bpe'; ids would differ in mean",
         ),
     ],
 )

@@ -2,13 +2,9 @@
 
 import gzip
 import hashlib
-import http.server
 import os
 import random
-import threading
 import time
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +14,7 @@ from hypothesis import strategies as st
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
-from seq2see.text import corpora, multi30k
+from seq2see.text import corpora
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
 TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
@@ -293,109 +289,6 @@ def test_captions_in_both_directions() -> None:
     assert [pair[::-1] for pair in back.train.pairs] == forth.train.pairs
     with pytest.raises(InputError, match="'captions' is de and en, not 'fr' and 'en'"):
         corpora.load(config(corpus="captions", source="fr"))
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home of a tiny Multi30k on this machine, and an empty cache."""
-    served = tmp_path / "home"
-    served.mkdir()
-    for name in multi30k.SUMS:
-        content = gzip.compress(f"{name}\n".encode(), mtime=0)
-        (served / name).write_bytes(content)
-        monkeypatch.setitem(multi30k.SUMS, name, hashlib.sha256(content).hexdigest())
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(served))
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    monkeypatch.setattr(multi30k, "HOME", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("SEQ2SEE_DATA", raising=False)
-    yield served
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_multi30k_is_downloaded_once(home: Path, tmp_path: Path) -> None:
-    corpus = corpora.load(config(corpus="multi30k"))
-    assert corpus.train.pairs == [("train.de.gz", "train.en.gz")] and len(corpus.tests) == 2
-    for file in home.iterdir():
-        file.unlink()
-    assert corpora.load(config(corpus="multi30k")) == corpus
-    cache = tmp_path / "cache" / "seq2see" / "multi30k"
-    assert {path.name for path in cache.iterdir()} == {
-        name for name in multi30k.SUMS if ".fr." not in name
-    }
-    (cache / "val.en.gz").write_bytes(b"damaged")
-    with pytest.raises(InputError, match=r"val.en.gz: cannot download .*404"):
-        corpora.load(config(corpus="multi30k"))
-
-
-def test_a_wrong_checksum_keeps_nothing(home: Path, tmp_path: Path) -> None:
-    (home / "train.de.gz").write_bytes(gzip.compress(b"changed\n"))
-    with pytest.raises(
-        InputError, match=r"train.de.gz: SHA-256 \w{64} instead of \w{64}; nothing was kept"
-    ):
-        corpora.load(config(corpus="multi30k"))
-    assert not list(tmp_path.glob("cache/**/*.gz"))
-
-
-def test_without_a_network_the_alternative_is_named(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(multi30k, "HOME", "http://127.0.0.1:1")
-    with pytest.raises(
-        InputError, match=r"http://127.0.0.1:1/train.de.gz: cannot download .*--data DIR"
-    ):
-        corpora.load(config(corpus="multi30k"))
-    with pytest.raises(InputError, match="is de, en and fr, not 'cs'"):
-        corpora.load(config(corpus="multi30k", source="cs"))
-
-
-def test_where_multi30k_is_found(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, text in (("given", "given"), ("named/multi30k", "named")):
-        (tmp_path / name).mkdir(parents=True)
-        for split in ("train", "val", "test"):
-            write(tmp_path / name, **{f"{split}__de": f"{text}\n", f"{split}__en": "x\n"})
-    monkeypatch.setenv("SEQ2SEE_DATA", str(tmp_path / "named"))
-    assert corpora.load(config(corpus="multi30k")).train.pairs == [("named", "x")]
-    monkeypatch.chdir(tmp_path)
-    assert corpora.load(config(corpus="multi30k"), Path("given")).train.pairs == [("given", "x")]
-    with pytest.raises(
-        InputError, match=r"train.de: not a directory; --data must be the directory of multi30k"
-    ):
-        corpora.load(config(corpus="multi30k"), Path("given/train.de"))
-    with pytest.raises(InputError, match=r"named: has no train.de with train.en"):
-        corpora.load(config(corpus="multi30k"), Path("named"))
-
-
-@pytest.mark.skipif(not (DATA / "multi30k").is_dir(), reason="Multi30k is not under SEQ2SEE_DATA")
-def test_the_real_multi30k() -> None:
-    for name, expected in multi30k.SUMS.items():
-        assert hashlib.sha256((DATA / "multi30k" / name).read_bytes()).hexdigest() == expected
-    corpus = corpora.load(config(corpus="multi30k"))
-    assert (len(corpus.train.pairs), len(corpus.val.pairs)) == (29_000, 1014)
-    assert {name: len(test.pairs) for name, test in corpus.tests.items()} == {
-        "test_2016_flickr": 1000,
-        "test_2017_flickr": 1000,
-    }
-    long = corpora.load(config(corpus="multi30k", join=16))
-    assert [len(part.pairs) for part in (long.train, long.val, *long.tests.values())] == [
-        1813,
-        64,
-        63,
-        63,
-    ]
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")

@@ -21,8 +21,7 @@ def example(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def dense(logits: Tensor, target: Tensor, epsilon: float, over: str) -> Tensor:
-    """−Σ q log p with the target distribution q written out, over the real tokens one by one; for `others` less q's
-    entropy."""
+    """−Σ q log p with the distribution q written out, token by token; `others` less q's entropy."""
     total = logits.new_zeros(())
     for row, right in zip(logits.flatten(0, 1), target.flatten().tolist(), strict=True):
         if right == PAD:

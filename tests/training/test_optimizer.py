@@ -1,4 +1,4 @@
-"""Muon: orthogonal updates of Adam's size for hidden matrices, and Adam itself for everything else."""
+"""Muon: orthogonal updates of Adam's size for hidden matrices, and Adam for all others."""
 
 import copy
 import math
@@ -45,13 +45,13 @@ def step(made: torch.optim.Optimizer, rate: float = 0.1) -> None:
 def test_the_direction_is_orthogonal(shape: tuple[int, int], scale: float) -> None:
     draw = torch.Generator().manual_seed(2)
     matrix = torch.randn(shape, generator=draw) * scale
-    found = orthogonal(matrix)
-    assert found.dtype == torch.float32
-    values = torch.linalg.svdvals(found)
+    direction = orthogonal(matrix)
+    assert direction.dtype == torch.float32
+    values = torch.linalg.svdvals(direction)
     assert float(values.min()) > 0.6 and float(values.max()) < 1.3
     u, _, v = torch.linalg.svd(matrix, full_matrices=False)
     # The same rotation as the exact one: along each singular direction it moves by about one.
-    along = (u.mT @ found @ v.mT).diagonal()
+    along = (u.mT @ direction @ v.mT).diagonal()
     torch.testing.assert_close(along, torch.ones_like(along), rtol=0, atol=0.4)
 
 

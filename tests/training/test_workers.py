@@ -1,4 +1,4 @@
-"""Work shared out among threads: in order, alone on their cores, and with nothing changed afterwards."""
+"""Parallel jobs: results in order, cores divided among threads and given back."""
 
 import threading
 
@@ -21,10 +21,10 @@ def test_two_workers_work_at_the_same_time() -> None:
 def test_one_worker_or_one_job_stays_in_its_own_thread_with_all_its_cores() -> None:
     here = threading.current_thread(), torch.get_num_threads()
     for jobs, workers in (([1, 2, 3], 1), ([1], 4)):
-        found = share_out(
+        places = share_out(
             lambda job: (threading.current_thread(), torch.get_num_threads()), jobs, workers
         )
-        assert found == [here] * len(jobs)
+        assert places == [here] * len(jobs)
 
 
 @pytest.mark.parametrize(("threads", "workers", "each"), [(2, 2, 1), (4, 2, 2), (1, 2, 1)])
