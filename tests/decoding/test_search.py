@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -140,8 +140,9 @@ def plain_beam(
 
 
 def same(hypotheses: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.ids for h in hypotheses] == [h.ids for h in expected]
     for left, right in zip(hypotheses, expected, strict=True):
+        # The same transitions in another order are an exact tie of the table's probabilities.
+        assert left.ids == right.ids or sorted(left.ids) == sorted(right.ids)
         assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
         assert left.score == pytest.approx(right.score, abs=1e-9)
 
@@ -170,6 +171,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(
     min_length=st.integers(0, 3),
     end=st.floats(-2, 3),
 )
+@example(seed=512, beam=4, alpha=0.0, min_length=1, end=0.0)
 def test_beam_search_is_the_plain_one_for_every_sentence_of_the_batch(
     seed: int, beam: int, alpha: float, min_length: int, end: float
 ) -> None:
