@@ -100,7 +100,7 @@ def _passes_of_workers(
     The gradient is a sum over examples, so a pass need not be a batch. A pass has examples of
     similar length and, padding included, not many more tokens than `longest` or the largest batch.
     """
-    length = lengths.max(axis=1).tolist()
+    length = {line: int(lengths[line].max()) for batch in batches for line in batch}
     largest = max(len(batch) * max(length[line] for line in batch) for batch in batches)
     lines = [line for batch in batches for line in batch]
     lines.sort(key=lambda line: length[line], reverse=True)
