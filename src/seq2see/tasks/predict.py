@@ -1,6 +1,7 @@
 """Loss and predictions of a model on examples: training criterion, likelihood, best guesses."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from seq2see.models.reduced import reduction_cost, reduction_trace
 from seq2see.recipe.schema import TrainConfig
 from seq2see.text.specials import PAD
 from seq2see.training.loss import smoothed_loss, smoothed_loss_of
+from seq2see.training.workers import share_out
 
 VALIDATION_TOKENS = 4096
 
@@ -61,26 +63,40 @@ class Predictions:
         return self.right / self.targets
 
 
-@torch.inference_mode()
 def predict(
     model: nn.Module, examples: Examples, config: TrainConfig, device: torch.device
 ) -> Predictions:
     """Run a model under teacher forcing, in batches of similar length."""
-    loss = log_probability = 0.0
-    targets = right = 0
+    batches = by_tokens(examples.lengths, VALIDATION_TOKENS, seed=0, epoch=0)
+
+    @torch.inference_mode()
+    def run(lines: Sequence[int]) -> Predictions:
+        return _predict_batch(model, examples.batch(lines).to(device), config)
+
+    workers = torch.get_num_threads() if device.type == "cpu" else 1
+    parts = share_out(run, batches, workers)
     guesses: list[Ids] = [[] for _ in range(len(examples.lengths))]
-    for lines in by_tokens(examples.lengths, VALIDATION_TOKENS, seed=0, epoch=0):
-        batch = examples.batch(lines).to(device)
-        trace = reduction_trace(model)
-        logits: Tensor = model(batch, trace)
-        target: Tensor = batch.targets
-        loss += float(smoothed_loss(logits, target, config.label_smoothing, config.smoothing))
-        # Without its cost, a plan that keeps every token would be chosen.
-        loss += float(batch.target_tokens * reduction_cost(model, trace))
-        log_probability -= float(smoothed_loss(logits, target, 0.0))
-        likeliest = logits.argmax(-1)
-        targets += batch.target_tokens
-        right += int(((likeliest == target) & (target != PAD)).sum())
-        for line, guess in zip(lines, likeliest.view(len(lines), -1).tolist(), strict=True):
+    for lines, part in zip(batches, parts, strict=True):
+        for line, guess in zip(lines, part.guesses, strict=True):
             guesses[line] = guess
-    return Predictions(loss, log_probability, targets, right, guesses)
+    return Predictions(
+        sum(part.loss for part in parts),
+        sum(part.log_probability for part in parts),
+        sum(part.targets for part in parts),
+        sum(part.right for part in parts),
+        guesses,
+    )
+
+
+def _predict_batch(model: nn.Module, batch: Any, config: TrainConfig) -> Predictions:
+    trace = reduction_trace(model)
+    logits: Tensor = model(batch, trace)
+    target: Tensor = batch.targets
+    loss = float(smoothed_loss(logits, target, config.label_smoothing, config.smoothing))
+    # Without its cost, a plan that keeps every token would be chosen.
+    loss += float(batch.target_tokens * reduction_cost(model, trace))
+    log_probability = -float(smoothed_loss(logits, target, 0.0))
+    likeliest = logits.argmax(-1)
+    right = int(((likeliest == target) & (target != PAD)).sum())
+    guesses: list[Ids] = likeliest.view(len(target), -1).tolist()
+    return Predictions(loss, log_probability, batch.target_tokens, right, guesses)
