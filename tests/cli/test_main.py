@@ -1,6 +1,7 @@
 """The command line: help, one line for every mistake, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,19 @@ def test_help_of_every_command(call: Any, command: list[str]) -> None:
     assert out.startswith(" ".join(["Usage: seq2see", *command, "[OPTIONS]"]))
     assert "[[" not in out and "]..." not in out.partition("Arguments:")[2]
     assert "Show this message and exit." in out
+
+
+@pytest.mark.parametrize("given", [None, "ACTIVE"])
+def test_threads_wait_without_spinning(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["seq2see", "--help"])
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that it is restored afterwards
+    if given is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    else:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert os.environ["OMP_WAIT_POLICY"] == (given or "PASSIVE")
 
 
 def test_help_does_not_wait_for_torch() -> None:

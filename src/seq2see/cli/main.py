@@ -1,6 +1,7 @@
 """The command line; `seq2see --help` is the tour."""
 
 import io
+import os
 import sys
 
 import typer
@@ -37,6 +38,9 @@ for command in COMMANDS:
 
 def main() -> None:
     """Run a command; a mistake is one line on stderr and an exit code, never a traceback."""
+    # Threads that spin while they wait lose most of their speed beside other processes. PyTorch
+    # reads this when it is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # UTF-8 whatever the terminal's locale
