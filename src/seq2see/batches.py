@@ -41,6 +41,10 @@ class Batch:
     target_out: Tensor  # (B, T): w1 … wn </s>
     lines: list[int]
 
+    def __repr__(self) -> str:
+        sides = f"{tuple(self.source.shape)} → {tuple(self.target_out.shape)}"
+        return f"Batch({len(self.lines)} lines, {sides})"
+
     @property
     def source_tokens(self) -> int:
         return int((self.source != PAD).sum())

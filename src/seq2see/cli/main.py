@@ -3,13 +3,19 @@
 import io
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+import seq2see
 from seq2see.cli import bench, language, see, training, translation
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
+STOPPED = {
+    "train": "stopped; --resume continues the run from its last checkpoint",
+    "demo": "stopped; the same command continues from the last checkpoint",
+}
 COMMANDS = (
     training.demo,
     training.train,
@@ -26,10 +32,29 @@ COMMANDS = (
 app = typer.Typer(
     help="Sequence to sequence you can see: "
     "train a translation Transformer, look into it, ship it.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"seq2see {seq2see.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
+
+
 app.add_typer(see.app, name="see")
 app.add_typer(bench.app, name="bench")
 for command in COMMANDS:
@@ -41,11 +66,11 @@ def main() -> None:
     # Threads that spin while they wait lose most of their speed beside other processes. PyTorch
     # reads this when it is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    arguments = sys.argv[1:] or ["--help"]
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # UTF-8 whatever the terminal's locale
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        arguments = sys.argv[1:] or ["--help"]
         code = app(args=arguments, prog_name="seq2see", standalone_mode=False) or 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt
@@ -55,7 +80,7 @@ def main() -> None:
     except WorkError as error:
         _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped; --resume continues a training run from its last checkpoint", 1)
+        _fail(STOPPED.get(arguments[0], "stopped"), 1)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from seq2see.cli.options import Data, Device, Set
+from seq2see.cli.options import Data, Device, RecipeName, Set
 
 
 def demo(
@@ -14,14 +14,14 @@ def demo(
     minutes: Annotated[float | None, typer.Option(help="Training time.")] = None,
     device: Device = "auto",
 ) -> None:
-    """Train on the embedded corpus, score it, translate, and draw its attention."""
+    """Train on the embedded corpus, score, translate and draw."""
     from seq2see.cli.demo import demo
 
     demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    recipe: RecipeName,
     data: Data = None,
     out: Annotated[
         Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")

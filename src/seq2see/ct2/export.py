@@ -49,7 +49,7 @@ def export(
     shortlist: int = 0,
     pairs: Sequence[Pair] = (),
 ) -> dict[str, Any]:
-    """Write a model for `translate --engine ct2` to a new directory; return the measurements.
+    """Convert a model for CTranslate2 into a new directory; return the measurements.
 
     The sources serve comparison and calibration; given references, the cost in BLEU is measured.
     With a shortlist, the output layer scores only that many target pieces per source piece, as

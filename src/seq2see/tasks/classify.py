@@ -15,6 +15,7 @@ from seq2see.tasks.one_sided import Case, Labelled, LanguageModel, OneSidedTask,
 from seq2see.tasks.predict import Predictions
 from seq2see.tasks.text import Texts
 from seq2see.tasks.translate import merged
+from seq2see.tasks.translation_engine import strings
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text import labels
 from seq2see.text.corpora import Parallel
@@ -29,6 +30,7 @@ class TextClassifier(LanguageModel):
     def classify(self, texts: Sequence[str]) -> list[Labelled]:
         vocabulary = labels.vocabulary(self.recipe.data)
         names = vocabulary.words(range(len(SPECIALS), len(vocabulary)))
+        texts = strings("texts", texts)
         examples = TextExamples([(self.ids(text), [PAD]) for text in texts], shifted=False)
         results: dict[int, Labelled] = {}
         for lines in by_tokens(examples.lengths, SCORED_TOKENS, seed=0, epoch=0):

@@ -149,7 +149,8 @@ class Images:
     ) -> PictureModel:
         model = self.network(directory.format)
         directory.fill(model)
-        return PictureModel(self.recipe, directory.format, merged(model, merge), device)
+        model = merged(model, merge)
+        return PictureModel(self.recipe, directory.format, model, device, directory.path)
 
     def rows(self, vocabulary: Any) -> Rows:
         return {}

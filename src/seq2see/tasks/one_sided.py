@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -16,7 +17,9 @@ from seq2see.recipe.schema import Recipe
 from seq2see.scoring.confusion import Confusion, table
 from seq2see.tasks.predict import Predictions, predict
 from seq2see.tasks.protocol import Report
+from seq2see.tasks.short_repr import parameters, short_repr
 from seq2see.tasks.text import TextData, TextTask, device_of
+from seq2see.tasks.translation_engine import string
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.training.report import Validation
 
@@ -68,13 +71,26 @@ class LanguageModel:
     """A model of one language; each task implements the methods that it is for."""
 
     def __init__(
-        self, recipe: Recipe, tokenizers: Tokenizers, model: Any, device: torch.device, command: str
+        self,
+        recipe: Recipe,
+        tokenizers: Tokenizers,
+        model: Any,
+        device: torch.device,
+        command: str,
+        directory: Path | None = None,
     ) -> None:
         self.recipe = recipe
         self.tokenizers = tokenizers
         self.device = device
         self.model = model.to(device).eval()
         self.command = command
+        self.directory = directory
+
+    def __repr__(self) -> str:
+        task = f"task {self.recipe.task}"
+        layers = f"{self.recipe.model.encoder_layers} layers"
+        facts = (self.recipe.data.target, task, layers, parameters(self.model))
+        return short_repr("LanguageModel", *facts, self.directory)
 
     def generate(
         self,
@@ -103,7 +119,7 @@ class LanguageModel:
 
     def ids(self, text: str) -> Ids:
         """Encode a text that the model can take."""
-        ids = self.tokenizers.target.encode(text)
+        ids = self.tokenizers.target.encode(string("text", text))
         limit = self.recipe.data.max_length
         if len(ids) > limit:
             rule = f"the model takes at most data.max_length = {limit}"
@@ -180,7 +196,7 @@ class OneSidedTask(TextTask):
         directory.fill(model)
         if merge is not None:
             model = self.merged(model, merge)
-        return self.model_type(self.recipe, pair, model, device, self.command)
+        return self.model_type(self.recipe, pair, model, device, self.command, directory.path)
 
     def merged(self, model: nn.Module, merge: int) -> nn.Module:
         raise InputError(f"--merge {merge}: {type(model).__name__} needs every token")

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -21,12 +20,18 @@ from seq2see.models.init import inherit
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
+from seq2see.tasks.one_sided import LanguageModel
+from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.protocol import Data, Opened, Report, Task
 from seq2see.tasks.table import checked, open_directory, open_model, read_recipe, task_of
+from seq2see.tasks.translation_engine import TranslationEngine
+from seq2see.tasks.translator import Translator
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
 from seq2see.training.report import Reporter
 from seq2see.training.update import workers_for
+
+Trained = Translator | LanguageModel | PictureModel  # by the task of the recipe
 
 
 def train(
@@ -39,10 +44,11 @@ def train(
     init: str | Path | None = None,
     device: str = "auto",
     console: Console | None = None,
-) -> Any:
+) -> Trained:
     """Train the model of a recipe into `out`, score it on its test sets, and return it.
 
-    It starts from fresh weights or from those of the model directory `init` that fit.
+    It starts from fresh weights or from those of the model directory `init` that fit. The recipe
+    decides what kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     if isinstance(recipe, Recipe) and list(overrides):
@@ -59,12 +65,13 @@ def train(
     parent = run_directory.parent_of(folder, None if init is None else Path(init))
     if (folder / "scorecard.json").exists():
         console.print(f"{folder}: this run is finished", highlight=False, markup=False)
-        return open_model(folder, device)
+        finished: Trained = open_model(folder, device)
+        return finished
     corpus: Data = task.data(None if data is None else Path(data))
     run_directory.check_data(folder, corpus)
     if not (folder / WEIGHTS).exists():
         _train(task, recipe, corpus, folder, parent, chosen_device, console)
-    opened = open_model(folder, device)
+    opened: Trained = open_model(folder, device)
     write_scorecard(task, opened, corpus, folder, console)
     return opened
 
@@ -77,7 +84,16 @@ def evaluate_own(
     merge: int | None = None,
 ) -> Report:
     """Score a finished model on a test set of its recipe's data, by default the first."""
-    opened = open_model(directory, device, merge)
+    return evaluate_opened(open_model(directory, device, merge), directory, data, test)
+
+
+def evaluate_opened(
+    opened: Opened | TranslationEngine,
+    directory: str | Path,
+    data: str | Path | None = None,
+    test: str | None = None,
+) -> Report:
+    """Score an opened model on a test set of its recipe's data, by default the first."""
     task = task_of(opened.recipe)
     corpus = task.data(None if data is None else Path(data))
     if not corpus.tests:

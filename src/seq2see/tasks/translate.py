@@ -18,6 +18,7 @@ from seq2see.scoring.errors import Analysis, analyse
 from seq2see.tasks.predict import predict
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.text import TextData, Texts, TextTask, device_of
+from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
@@ -62,7 +63,7 @@ class Translate(TextTask):
         figures = {"perplexity": perplexity, "bleu": bleu}
         return Validation(loss, figures, summary, samples[:SAMPLES])
 
-    def score(self, opened: Translator, data: TextData, test: str) -> Report:
+    def score(self, opened: TranslationEngine, data: TextData, test: str) -> Report:
         parallel = data.corpus.tests[test]
         sources = [source for source, _ in parallel.pairs]
         references = [target for _, target in parallel.pairs]
@@ -80,7 +81,7 @@ class Translate(TextTask):
             problem = f"recipe.toml and tokenizer.json do not fit: {error}"
             raise InputError(f"{directory.path}: {problem}") from None
         directory.fill(model)
-        return Translator(self.recipe, pair, merged(model, merge), device)
+        return Translator(self.recipe, pair, merged(model, merge), device, directory.path)
 
 
 def merged(model: Any, merge: int | None) -> Any:
@@ -105,7 +106,7 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator,
+    translator: TranslationEngine,
     sources: Sequence[str],
     references: Sequence[str],
     beam: int | None = None,
