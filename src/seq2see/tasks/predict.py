@@ -1,13 +1,15 @@
 """Loss and predictions of a model on examples: training criterion, likelihood, best guesses."""
 
 import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from seq2see.batches import Batch, Examples, Ids, by_tokens
+from seq2see.batches import Batch, Examples, Ids, by_tokens, spread
 from seq2see.layers.real_rows import RealRows
 from seq2see.models.reduced import reduction_cost, reduction_trace
 from seq2see.recipe.schema import TrainConfig
@@ -15,6 +17,7 @@ from seq2see.text.specials import PAD
 from seq2see.training.loss import smoothed_loss, smoothed_loss_of
 
 VALIDATION_TOKENS = 4096
+FEWEST = 32  # examples of a validation
 
 
 def token_loss(model: Any, batch: Batch, config: TrainConfig) -> Tensor:
@@ -45,6 +48,7 @@ class Predictions:
     targets: int
     right: int
     guesses: list[Ids]
+    seconds: float  # that it took
 
     @property
     def mean_loss(self) -> float:
@@ -61,16 +65,27 @@ class Predictions:
         return self.right / self.targets
 
 
+def validated(count: int, share: float) -> list[int]:
+    """The lines of a validation set to use: a share of all, spread over the set."""
+    return spread(count, max(FEWEST, round(share * count)))
+
+
 @torch.inference_mode()
 def predict(
-    model: nn.Module, examples: Examples, config: TrainConfig, device: torch.device
+    model: nn.Module,
+    examples: Examples,
+    config: TrainConfig,
+    device: torch.device,
+    lines: Sequence[int] | None = None,
 ) -> Predictions:
-    """Run a model under teacher forcing, in batches of similar length."""
+    """Run a model under teacher forcing, in batches of similar length, by default on all lines."""
+    started = time.perf_counter()
+    lines = range(len(examples.lengths)) if lines is None else lines
     loss = log_probability = 0.0
     targets = right = 0
-    guesses: list[Ids] = [[] for _ in range(len(examples.lengths))]
-    for lines in by_tokens(examples.lengths, VALIDATION_TOKENS, seed=0, epoch=0):
-        batch = examples.batch(lines).to(device)
+    guesses: list[Ids] = [[] for _ in lines]
+    for places in by_tokens(examples.lengths[lines], VALIDATION_TOKENS, seed=0, epoch=0):
+        batch = examples.batch([lines[place] for place in places]).to(device)
         trace = reduction_trace(model)
         logits: Tensor = model(batch, trace)
         target: Tensor = batch.targets
@@ -81,6 +96,7 @@ def predict(
         likeliest = logits.argmax(-1)
         targets += batch.target_tokens
         right += int(((likeliest == target) & (target != PAD)).sum())
-        for line, guess in zip(lines, likeliest.view(len(lines), -1).tolist(), strict=True):
-            guesses[line] = guess
-    return Predictions(loss, log_probability, targets, right, guesses)
+        for place, guess in zip(places, likeliest.view(len(places), -1).tolist(), strict=True):
+            guesses[place] = guess
+    seconds = time.perf_counter() - started
+    return Predictions(loss, log_probability, targets, right, guesses, seconds)
