@@ -23,6 +23,7 @@ from seq2see.tasks import table
 from seq2see.tasks.predict import predict, token_loss
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.run import evaluate_own, train
+from seq2see.text.progress import Progress, silent
 from seq2see.text.specials import SPECIALS
 from seq2see.training.report import Validation
 
@@ -109,7 +110,7 @@ class Copy:
         if self.recipe.reduce.kind != "none":
             raise ValueError("reduce.kind is not for task 'copy'")
 
-    def data(self, where: Path | None) -> CopyData:
+    def data(self, where: Path | None, progress: Progress = silent) -> CopyData:
         return CopyData((where or Path()) / str(self.recipe.data.train))
 
     def build(self, data: CopyData) -> Transformer:
@@ -118,7 +119,7 @@ class Copy:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return token_loss(model, batch, self.recipe.train)
 
-    def validate(self, model: nn.Module, data: CopyData) -> Validation:
+    def validate(self, model: nn.Module, data: CopyData, share: float = 1.0) -> Validation:
         predictions = predict(model, data.examples["val"], self.recipe.train, CPU)
         share = predictions.accuracy
         return Validation(predictions.mean_loss, {"copied": share}, f"{share:.0%} copied", [])

@@ -1,5 +1,6 @@
 """The commands that train: demo, train."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,14 +8,18 @@ import typer
 from rich.console import Console
 
 from seq2see.cli.options import Data, Device, RecipeName, Set
+from seq2see.recipe.schema import Recipe
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The run directory.")] = Path("runs/demo"),
-    minutes: Annotated[float | None, typer.Option(help="Training time.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Time to train and score; by default 3.")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Train on the embedded corpus, score, translate and draw."""
+    _announce("captions", out)
     from seq2see.cli.demo import demo
 
     demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
@@ -27,7 +32,8 @@ def train(
         Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Budget in place of the recipe's: train.minutes.")
+        float | None,
+        typer.Option(help="Budget in place of the recipe's, from reading to scoring."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
@@ -39,9 +45,17 @@ def train(
     device: Device = "auto",
 ) -> None:
     """Train the model of a recipe, and score it."""
-    from seq2see.tasks.run import train
-
     settings = list(overrides or [])
     if minutes is not None:
         settings.append(f"train.minutes={minutes}")
+    out = out or Path("runs") / Path(recipe).stem
+    Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
+    _announce(recipe, out)
+    from seq2see.tasks.run import train
+
     train(recipe, data=data, out=out, overrides=settings, resume=resume, init=init, device=device)
+
+
+def _announce(recipe: str, out: Path) -> None:
+    """Say what will be done, before the import of torch, which takes seconds."""
+    print(f"training {recipe} into {out} …", file=sys.stderr, flush=True)

@@ -15,10 +15,10 @@ from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.confusion import Confusion, table
-from seq2see.tasks.predict import Predictions, predict
+from seq2see.tasks.predict import Predictions, predict, validated
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.short_repr import parameters, short_repr
-from seq2see.tasks.text import TextData, TextTask, device_of
+from seq2see.tasks.text import TextData, TextTask, device_of, distinct
 from seq2see.tasks.translation_engine import string
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.training.report import Validation
@@ -153,17 +153,27 @@ class OneSidedTask(TextTask):
     def build(self, data: TextData) -> nn.Module:
         return self.network(len(data.tokenizers.target))
 
-    def validate(self, model: nn.Module, data: TextData) -> Validation:
+    def validate(self, model: nn.Module, data: TextData, share: float = 1.0) -> Validation:
         """Loss and perplexity on the validation set, and a few examples."""
         lines, examples = data.validation
-        predictions = predict(model, examples, self.recipe.train, device_of(model))
+        kept = validated(len(lines), share)
+        predictions = predict(model, examples, self.recipe.train, device_of(model), kept)
         samples: list[Sample] = []
         if math.isfinite(predictions.loss):
-            texts = [data.validation_texts[line] for line in lines[:SAMPLES]]
-            shown = map(Case, texts, examples.pairs, predictions.guesses)
-            samples = [self.sample(model, data.tokenizers, case) for case in shown]
-        figures = self.figures(predictions)
-        return Validation(predictions.mean_loss, figures, self.summary(predictions), samples)
+            texts = [data.validation_texts[lines[place]] for place in kept]
+            for place in distinct(["\t".join(pair) for pair in texts], SAMPLES):
+                example = examples.pairs[kept[place]]
+                case = Case(texts[place], example, predictions.guesses[place])
+                samples.append(self.sample(model, data.tokenizers, case))
+        tested = sum(len(test.pairs) for test in data.corpus.tests.values())
+        return Validation(
+            predictions.mean_loss,
+            self.figures(predictions),
+            self.summary(predictions),
+            samples,
+            f"{len(kept):,} of {len(lines):,} sentences",
+            predictions.seconds * tested / len(kept),
+        )
 
     def figures(self, predictions: Predictions) -> dict[str, float]:
         return {"perplexity": predictions.perplexity}

@@ -11,6 +11,7 @@ from seq2see.batches import Examples
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows
 from seq2see.recipe.schema import Recipe
+from seq2see.text.progress import Progress, silent
 from seq2see.training.report import Validation
 
 
@@ -66,7 +67,7 @@ class Task(Protocol):
         """Raise ValueError for keys, or values together, that make no sense for the task."""
         ...
 
-    def data(self, where: Path | None) -> Any:
+    def data(self, where: Path | None, progress: Progress = silent) -> Any:
         """Read the data of the recipe (a `Data`), which `where` is the folder of."""
         ...
 
@@ -78,7 +79,9 @@ class Task(Protocol):
         """Compute the training criterion, summed over the targets of a batch."""
         ...
 
-    def validate(self, model: nn.Module, data: Any) -> Validation: ...
+    def validate(self, model: nn.Module, data: Any, share: float = 1.0) -> Validation:
+        """Validate a model on a share of the validation set, spread over it."""
+        ...
 
     def score(self, opened: Any, data: Any, test: str) -> Report:
         """Score a model on a test set of the data."""

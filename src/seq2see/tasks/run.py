@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 import safetensors.torch
@@ -28,7 +27,8 @@ from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
-from seq2see.training.report import Reporter
+from seq2see.training.report import Reporter, Validation
+from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
 
 Trained = Translator | LanguageModel | PictureModel  # by the task of the recipe
@@ -51,6 +51,7 @@ def train(
     decides what kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
+    stages = Stages(console)  # the time since now counts
     if isinstance(recipe, Recipe) and list(overrides):
         raise InputError("overrides go with a recipe's file or name, not with a Recipe")
     if not isinstance(recipe, Recipe):
@@ -67,12 +68,13 @@ def train(
         console.print(f"{folder}: this run is finished", highlight=False, markup=False)
         finished: Trained = open_model(folder, device)
         return finished
-    corpus: Data = task.data(None if data is None else Path(data))
+    with stages:
+        corpus: Data = task.data(None if data is None else Path(data), stages)
     run_directory.check_data(folder, corpus)
     if not (folder / WEIGHTS).exists():
-        _train(task, recipe, corpus, folder, parent, chosen_device, console)
+        _train(task, recipe, corpus, folder, parent, chosen_device, stages)
     opened: Trained = open_model(folder, device)
-    write_scorecard(task, opened, corpus, folder, console)
+    write_scorecard(task, opened, corpus, folder, stages)
     return opened
 
 
@@ -110,7 +112,7 @@ def _train(
     folder: Path,
     origin: Path | None,
     device: torch.device,
-    console: Console,
+    stages: Stages,
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     run_directory.make(folder)
@@ -118,7 +120,8 @@ def _train(
     parent = None
     if origin is not None and not saved:
         parent = _parent(task, recipe, origin)
-    data.prepare(folder, parent)
+    with stages:
+        data.prepare(folder, parent)
     torch.manual_seed(recipe.train.seed)
     model = task.build(data).to(device)
     inherited = None
@@ -126,13 +129,13 @@ def _train(
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
     run_directory.claim(folder, recipe, data, origin)
-    with Reporter(folder, console, task.unit) as reporter:
+    with Reporter(folder, stages.console, task.unit) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
         reporter.say(f"{data.summary()} · {parameters:,} parameters · {device}")
         if inherited is not None and parent is not None:
             reporter.say(escape(inherited.summary(parent.path)))
             reporter.write("init", **inherited.values(parent))
-        training = _training(task, recipe, data, model, folder, reporter)
+        training = _training(task, recipe, data, model, folder, reporter, stages.started)
         if saved:
             _resume(training, saved)
             reporter.say(escape(f"continuing from {saved[-1]}"))
@@ -157,7 +160,13 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
 
 
 def _training(
-    task: Task, recipe: Recipe, data: Data, model: nn.Module, folder: Path, reporter: Reporter
+    task: Task,
+    recipe: Recipe,
+    data: Data,
+    model: nn.Module,
+    folder: Path,
+    reporter: Reporter,
+    started: float,
 ) -> Training:
     config = recipe.train
     lengths = data.train(1).lengths
@@ -166,11 +175,14 @@ def _training(
     workers = workers_for(lengths, batches, config.accumulate, device)
     padding = padding_share(lengths, batches)
     reporter.say(f"padding: {padding:.1%} of the batches · workers: {workers}")
-    validate = partial(task.validate, data=data)
+
+    def validate(model: nn.Module, share: float) -> Validation:
+        return task.validate(model, data, share)
+
     objective = Objective(data.train, task.loss, validate, pass_tokens(model))
     checkpoints = folder / "checkpoints"
     width = recipe.model.width
-    return Training(model, config, width, checkpoints, objective, reporter, workers)
+    return Training(model, config, width, checkpoints, objective, reporter, workers, started)
 
 
 def _resume(training: Training, saved: list[Path]) -> None:
@@ -183,15 +195,17 @@ def _resume(training: Training, saved: list[Path]) -> None:
         raise InputError(f"{error}{hint}") from None
 
 
-def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, console: Console) -> None:
+def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, stages: Stages) -> None:
     """Score the model on every test set, and write `scorecard.json` beside it."""
     tests = {}
     for test in data.tests:
-        report = task.score(opened, data, test)
+        with stages:
+            stages(f"scoring {test}")
+            report = task.score(opened, data, test)
         tests[test] = report.values
-        console.print(f"[bold]{escape(test)}[/bold]", highlight=False)
+        stages.console.print(f"[bold]{escape(test)}[/bold]", highlight=False)
         for line in report.lines:
-            console.print(f"  {escape(line)}", highlight=False)
+            stages.console.print(f"  {escape(line)}", highlight=False)
     values = card(
         tests,
         recipe=opened.recipe.model_dump(mode="json"),

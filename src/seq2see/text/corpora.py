@@ -10,6 +10,7 @@ from pathlib import Path
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
+from seq2see.text.progress import Progress, silent
 
 Pair = tuple[str, str]
 
@@ -35,10 +36,10 @@ class Corpus:
     tests: dict[str, Parallel]
 
 
-def load(config: DataConfig, data: Path | None = None) -> Corpus:
+def load(config: DataConfig, data: Path | None = None, progress: Progress = silent) -> Corpus:
     """Read a recipe's corpus; `data` is its directory, or the base of the recipe's paths."""
     load_splits = _load_captions if config.corpus == "captions" else _load_files
-    corpus = load_splits(config, data)
+    corpus = load_splits(config, data, progress)
     return Corpus(
         joined(corpus.train, config.join),
         joined(corpus.val, config.join),
@@ -59,13 +60,16 @@ def joined(parallel: Parallel, count: int) -> Parallel:
     return _parallel(parallel.name, pairs, parallel.dropped)
 
 
-def _load_files(config: DataConfig, data: Path | None) -> Corpus:
+def _load_files(config: DataConfig, data: Path | None, progress: Progress) -> Corpus:
     train_paths, val_paths, test_paths = _locate(config, data)
+    first = train_paths if isinstance(train_paths, str) else train_paths[0]
+    progress(f"reading {Path(first).name}", None)
     train = _read("train", train_paths, config, data)
     val = None if val_paths is None else _read("val", val_paths, config, data)
     tests = {name: _read(name, paths, config, data) for name, paths in test_paths.items()}
     missing = [name for name, split in (("val", val), ("test", tests)) if not split]
     if missing and config.hold_out:
+        progress(f"holding out {' and '.join(missing)} from {len(train.pairs):,} pairs", None)
         kept, *held_out = hold_out(train.pairs, config.hold_out, len(missing))
         if not kept or not all(held_out):
             raise InputError(
@@ -193,7 +197,7 @@ def _group_roots(pairs: Sequence[Pair]) -> list[int]:
     return [root(index) for index in range(len(pairs))]
 
 
-def _load_captions(config: DataConfig, data: Path | None) -> Corpus:
+def _load_captions(config: DataConfig, data: Path | None, progress: Progress) -> Corpus:
     if data is not None:
         raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
     if {config.source, config.target} != {"de", "en"}:
@@ -201,6 +205,7 @@ def _load_captions(config: DataConfig, data: Path | None) -> Corpus:
             f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}"
         )
     counts = CAPTIONS | {"train": config.limit or CAPTIONS["train"]}
+    progress(f"generating {counts['train']:,} captions", None)
     splits = {}
     for name, count in counts.items():
         pairs = [(caption.source, caption.target) for caption in captions.generate(name, count)]
