@@ -127,7 +127,7 @@ def test_an_engine_refuses_the_others_directory(call: Any, trained: Path, export
     way = "leave the engine out, or give the model it was exported from"
     assert says == f"{exported}: an export for CTranslate2, not for engine 'torch'; {way}"
     says = call.refused("translate", "--model", exported, "--merge", 2, "eins")
-    assert says == "merge = 2: CTranslate2 cannot merge tokens; PyTorch can"
+    assert says == "--merge 2: CTranslate2 cannot merge tokens; PyTorch can"
 
 
 def test_an_export_serves_every_command_that_translates_or_scores(

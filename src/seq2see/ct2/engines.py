@@ -63,7 +63,7 @@ def load(
         if device not in ("auto", "cpu"):
             raise InputError(f"device {device!r}: CTranslate2 runs on the cpu here")
         if merge is not None:
-            raise InputError(f"merge = {merge}: CTranslate2 cannot merge tokens; PyTorch can")
+            raise InputError(f"--merge {merge}: CTranslate2 cannot merge tokens; PyTorch can")
         return ct2.load(directory, alone=alone)
     from seq2see.tasks.table import load
 
