@@ -210,10 +210,11 @@ def test_mistakes_with_a_model(call: Any, trained: Path, tmp_path: Path) -> None
     ("raised", "code", "says"),
     [
         (WorkError("two\nlines"), 1, "two lines"),
+        (KeyboardInterrupt(), 1, "stopped"),
         (
-            KeyboardInterrupt(),
+            KeyboardInterrupt("runs/a: stopped"),
             1,
-            "stopped; --resume continues a training run from its last checkpoint",
+            "runs/a: stopped; to go on: the same command with --resume",
         ),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory"),

@@ -51,7 +51,7 @@ def main() -> None:
     except WorkError as error:
         _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("stopped; --resume continues a training run from its last checkpoint", 1)
+        _fail("stopped", 1)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:

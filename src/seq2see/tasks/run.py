@@ -21,6 +21,8 @@ from seq2see.models.init import inherit
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
+from seq2see.tasks.budget import CARD, Finished
+from seq2see.tasks.continuation import Overlap, Start, go_on
 from seq2see.tasks.protocol import Data, Opened, Report, Task
 from seq2see.tasks.table import checked, open_directory, open_model, read_recipe, task_of
 from seq2see.training import checkpoint
@@ -42,7 +44,8 @@ def train(
 ) -> Any:
     """Train the model of a recipe into `out`, score it on its test sets, and return it.
 
-    It starts from fresh weights or from those of the model directory `init` that fit.
+    It starts from fresh weights or from those of the model directory `init` that fit. With `resume`
+    the run in `out` continues; a finished one, if the budget is larger now.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     if isinstance(recipe, Recipe) and list(overrides):
@@ -52,20 +55,43 @@ def train(
         recipe = read_recipe(recipe, overrides)
     if out is None:
         raise InputError("out is missing: the directory to train into")
-    task = checked(recipe)
-    folder = Path(out)
+    checked(recipe)
     chosen_device = pick_device(device)
-    run_directory.check(folder, recipe, resume)
-    parent = run_directory.parent_of(folder, None if init is None else Path(init))
-    if (folder / "scorecard.json").exists():
-        console.print(f"{folder}: this run is finished", highlight=False, markup=False)
-        return open_model(folder, device)
-    corpus: Data = task.data(None if data is None else Path(data))
-    run_directory.check_data(folder, corpus)
-    if not (folder / WEIGHTS).exists():
-        _train(task, recipe, corpus, folder, parent, chosen_device, console)
-    opened = open_model(folder, device)
-    write_scorecard(task, opened, corpus, folder, console)
+    run_directory.check(Path(out), recipe, resume)
+    where = None if data is None else Path(data)
+    origin = run_directory.parent_of(Path(out), None if init is None else Path(init))
+    try:
+        return _run(recipe, where, Path(out), origin, chosen_device, console)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(run_directory.standing(Path(out))) from None
+
+
+def _run(
+    recipe: Recipe,
+    where: Path | None,
+    folder: Path,
+    origin: Path | None,
+    device: torch.device,
+    console: Console,
+) -> Any:
+    """Bring a run to its end: train it, extend it, or only score it."""
+    finished = Finished.read(folder)
+    if finished is not None:
+        extended = finished.extended(recipe)
+        if extended is None:
+            console.print(f"{folder}: {finished.hint()}", highlight=False, markup=False)
+            return open_model(folder, device.type)
+        recipe = extended
+    task = task_of(recipe)
+    parent = None
+    if origin is not None and not run_directory.begun(folder):
+        parent = _parent(task, recipe, origin)
+    data: Data = task.data(where, run_directory.history_of(folder, parent, origin is not None))
+    growth = run_directory.check_data(folder, data)
+    if finished is not None or not (folder / WEIGHTS).exists():
+        _train(task, recipe, data, folder, Start(device, origin, parent, finished, growth), console)
+    opened = open_model(folder, device.type)
+    write_scorecard(task, opened, data, folder, origin, console)
     return opened
 
 
@@ -76,10 +102,10 @@ def evaluate_own(
     device: str = "auto",
     merge: int | None = None,
 ) -> Report:
-    """Score a finished model on a test set of its recipe's data, by default the first."""
+    """Score a model on a test set of its recipe's data, by default the first."""
     opened = open_model(directory, device, merge)
     task = task_of(opened.recipe)
-    corpus = task.data(None if data is None else Path(data))
+    corpus = task.data(None if data is None else Path(data), open_directory(directory).history)
     if not corpus.tests:
         raise InputError(f"{directory}: the data of its recipe has no test set")
     if test is not None and test not in corpus.tests:
@@ -88,38 +114,35 @@ def evaluate_own(
 
 
 def _train(
-    task: Task,
-    recipe: Recipe,
-    data: Data,
-    folder: Path,
-    origin: Path | None,
-    device: torch.device,
-    console: Console,
+    task: Task, recipe: Recipe, data: Data, folder: Path, start: Start, console: Console
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     run_directory.make(folder)
+    parent = start.parent
     saved = checkpoint.saved_in(folder / "checkpoints")
-    parent = None
-    if origin is not None and not saved:
-        parent = _parent(task, recipe, origin)
     data.prepare(folder, parent)
     torch.manual_seed(recipe.train.seed)
-    model = task.build(data).to(device)
+    model = task.build(data).to(start.device)
     inherited = None
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
-    run_directory.claim(folder, recipe, data, origin)
+    run_directory.claim(folder, recipe, data, start.origin)
     with Reporter(folder, console, task.unit) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
-        reporter.say(f"{data.summary()} · {parameters:,} parameters · {device}")
+        reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
         if inherited is not None and parent is not None:
+            overlap = Overlap.of(data)
             reporter.say(escape(inherited.summary(parent.path)))
-            reporter.write("init", **inherited.values(parent))
+            reporter.say(escape(overlap.summary(parent.path)))
+            reporter.write("init", **inherited.values(parent), **overlap.values())
         training = _training(task, recipe, data, model, folder, reporter)
+        digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
             reporter.say(escape(f"continuing from {saved[-1]}"))
+            go_on(training, start, digest)
+        training.position.corpus = digest
         chosen = training.run()
     path = folder / WEIGHTS
     try:
@@ -131,9 +154,10 @@ def _train(
 
 def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     """Open the model to start from, which must be of the same medium."""
-    if not (path / WEIGHTS).is_file():
-        raise InputError(f"--init {path}: not a model directory: it has no {WEIGHTS}")
-    parent = open_directory(path)
+    try:
+        parent = open_directory(path)
+    except InputError as error:
+        raise InputError(f"--init {error}") from None
     if task_of(parent.recipe).medium != task.medium:
         tasks = f"task {parent.recipe.task!r}, and the recipe's is {recipe.task!r}"
         raise InputError(f"--init {path}: a model of {tasks}")
@@ -167,7 +191,9 @@ def _resume(training: Training, saved: list[Path]) -> None:
         raise InputError(f"{error}{hint}") from None
 
 
-def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, console: Console) -> None:
+def write_scorecard(
+    task: Task, opened: Opened, data: Data, folder: Path, origin: Path | None, console: Console
+) -> None:
     """Score the model on every test set, and write `scorecard.json` beside it."""
     tests = {}
     for test in data.tests:
@@ -176,6 +202,7 @@ def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, consol
         console.print(f"[bold]{escape(test)}[/bold]", highlight=False)
         for line in report.lines:
             console.print(f"  {escape(line)}", highlight=False)
+    init = {} if origin is None else {"init": {"model": str(origin), **Overlap.of(data).values()}}
     values = card(
         tests,
         recipe=opened.recipe.model_dump(mode="json"),
@@ -183,5 +210,6 @@ def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, consol
         parameters=sum(weight.numel() for weight in opened.model.parameters()),
         corpus=data.parts,
         training=run_directory.training_facts(folder),
+        **init,
     )
-    write_text(folder / "scorecard.json", json.dumps(values, indent=2) + "\n")
+    write_text(folder / CARD, json.dumps(values, indent=2) + "\n")

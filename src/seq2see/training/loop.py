@@ -83,6 +83,9 @@ class Training:
         self.position.validations = {
             name: s for name, s in self.position.validations.items() if name in there
         }
+        # Of a larger budget than before, less is spent.
+        spent = self.position.progress(self.config, self.position.seconds)
+        self.position.tenths = min(self.position.tenths, int(spent * 10))
 
     def run(self) -> Tensors:
         self.started = time.perf_counter()
@@ -271,8 +274,7 @@ class Training:
         return self.position.progress(self.config, self._seconds())
 
     def _finished(self) -> bool:
-        stale = 0 < self.config.patience <= self.position.since_best
-        return self._progress() >= 1 or stale
+        return self._progress() >= 1 or self.position.stale(self.config)
 
     def _checkpoint_due(self) -> bool:
         if self.config.checkpoint_every:
