@@ -270,7 +270,12 @@ def test_mistakes_with_a_model(
     ("raised", "code", "says"),
     [
         (WorkError("two\nlines"), 1, "two lines"),
-        (KeyboardInterrupt(), 1, "stopped; --resume continues the run from its last checkpoint"),
+        (KeyboardInterrupt(), 1, "stopped"),
+        (
+            KeyboardInterrupt("runs/a: stopped"),
+            1,
+            "runs/a: stopped; to go on: the same command with --resume",
+        ),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory"),
             1,

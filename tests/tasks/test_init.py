@@ -126,7 +126,7 @@ def test_a_model_of_other_languages_is_refused(toy: Any, trained: Path, tmp_path
 
 
 def test_a_directory_without_weights_is_refused(captions: Any) -> None:
-    says = r"^--init .*nothing: not a model directory: it has no model.safetensors$"
+    says = r"^--init .*nothing: no such model directory$"
     with pytest.raises(InputError, match=says):
         captions.train("masked", "refused", init=captions.folder / "nothing")
     assert not (captions.folder / "refused" / "recipe.toml").exists()
@@ -219,7 +219,7 @@ def test_parents_that_do_not_fit_pictures_are_refused(
     colour = "is for pictures of 8 × 10 pixels × 1, and the recipe's have 8 × 10 pixels × 3"
     assert refused(model, "data.colour=true") == colour
     assert refused(model, "model.width=32") == "none of its matrices fits this recipe's model"
-    assert refused(tmp_path / "data") == "not a model directory: it has no model.safetensors"
+    assert refused(tmp_path / "data") == "not a model directory: it has no recipe.toml"
     train_folder = own_dots.folder / "data" / "train"
     (train_folder / "upper left").rename(train_folder / "centre")
     classes = "is for 3 classes, and the recipe has 3; they differ in centre, upper left"

@@ -23,6 +23,7 @@ from seq2see.tasks import table
 from seq2see.tasks.predict import predict, token_loss
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.run import evaluate_own, train
+from seq2see.text.history import History
 from seq2see.text.progress import Progress, silent
 from seq2see.text.specials import SPECIALS
 from seq2see.training.report import Validation
@@ -54,6 +55,9 @@ CPU = torch.device("cpu")
 class CopyData:
     """Lines of digits; the last ones are held out."""
 
+    grows: ClassVar[bool] = False
+    left_out = 0
+
     def __init__(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         lines = text.split()
@@ -71,6 +75,8 @@ class CopyData:
             for name in ("train", "val")
         }
         self.tests = ["test"]
+        self.history = History()
+        self.seen: dict[str, int] = {}
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         (folder / "digits.json").write_text(json.dumps(SIZE))
@@ -110,7 +116,7 @@ class Copy:
         if self.recipe.reduce.kind != "none":
             raise ValueError("reduce.kind is not for task 'copy'")
 
-    def data(self, where: Path | None, progress: Progress = silent) -> CopyData:
+    def data(self, where: Path | None, history: History, progress: Progress = silent) -> CopyData:
         return CopyData((where or Path()) / str(self.recipe.data.train))
 
     def build(self, data: CopyData) -> Transformer:

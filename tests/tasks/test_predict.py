@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -136,13 +137,20 @@ def test_a_loss_that_is_not_finite_has_an_infinite_perplexity() -> None:
     assert math.isnan(predictions.mean_loss) and predictions.perplexity == math.inf
 
 
-def test_workers_share_out_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_workers_share_out_the_batches(monkeypatch: pytest.MonkeyPatch, two_threads: None) -> None:
     chance = random.Random(4)
     pairs = [([chance.randrange(4, SIZE)] * n, [5] * (n + 1)) for n in (3, 1, 7, 2, 5, 4)]
     model = Lookup().double()
     alone = predict(model, TextExamples(pairs), CONFIG, CPU)
     monkeypatch.setattr("seq2see.tasks.predict.VALIDATION_TOKENS", 8)  # a batch or two per worker
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     shared = predict(model, TextExamples(pairs), CONFIG, CPU)
     assert shared.loss == pytest.approx(alone.loss)
     assert shared.log_probability == pytest.approx(alone.log_probability)

@@ -123,10 +123,11 @@ def test_a_missing_file_is_named(copy: Path, name: str) -> None:
     assert name in str(caught.value) and str(copy) in str(caught.value)
 
 
-def test_an_unfinished_run_says_how_to_continue(copy: Path) -> None:
+def test_a_run_without_a_checkpoint_says_how_to_continue(copy: Path) -> None:
     (copy / "model.safetensors").unlink()
     (copy / "checkpoints").mkdir()
-    with pytest.raises(InputError, match="its training is not finished; continue with --resume"):
+    says = "copy: has no model yet: neither model.safetensors nor a checkpoint; train --resume"
+    with pytest.raises(InputError, match=says):
         load(copy, "cpu")
 
 

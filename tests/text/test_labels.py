@@ -25,6 +25,13 @@ def test_languages_take_turns() -> None:
     assert labels.vocabulary(data("language")).words([4, 5]) == ["de", "en"]
 
 
+def test_labels_stay_with_their_captions_if_some_are_left_out() -> None:
+    whole = corpus("val", 40)
+    some = Parallel("val", whole.pairs[::2], "", seen=20)
+    expected = labels.labelled(whole, data("number"))
+    assert labels.labelled(some, data("number")) == expected[::2]
+
+
 def test_the_number_of_a_caption_is_that_of_its_verb() -> None:
     english = labels.labelled(corpus("train", 1500), data("number"))
     german = labels.labelled(

@@ -17,7 +17,7 @@ from seq2see.models.reduced import reducible
 from seq2see.scoring.bleu import score
 from seq2see.tasks.classify import Classify
 from seq2see.tasks.images import Images
-from seq2see.tasks.table import open_model, task_of
+from seq2see.tasks.table import open_directory, open_model, task_of
 from seq2see.tasks.text import fitting
 from seq2see.tasks.translator import Translator
 from seq2see.text.specials import PAD
@@ -98,7 +98,7 @@ def workload_of(
 def _test_examples(opened: Any, directory: Path, data: Path | None) -> tuple[str, Examples]:
     """The first test set of a classifier of pictures or of text."""
     task = task_of(opened.recipe)
-    corpus = task.data(data)
+    corpus = task.data(data, open_directory(directory).history)
     if not corpus.tests:
         raise InputError(f"{directory}: the data of its recipe has no test set")
     name: str = corpus.tests[0]

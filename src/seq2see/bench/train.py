@@ -21,6 +21,7 @@ from seq2see.scoring.card import machine
 from seq2see.tasks.table import task_of
 from seq2see.tasks.text import TextData
 from seq2see.tasks.translate import Translate
+from seq2see.text.history import History
 from seq2see.training import optimizer as optimizers
 from seq2see.training.update import Gradients, workers_for
 
@@ -46,7 +47,7 @@ def bench_train(
     task = task_of(recipe)
     if not isinstance(task, Translate):
         raise InputError(f"task = {recipe.task!r}: bench train measures translation alone")
-    corpus = task.data(data)
+    corpus = task.data(data, History())
     with tempfile.TemporaryDirectory() as folder:
         corpus.prepare(Path(folder), None)
     config = recipe.train

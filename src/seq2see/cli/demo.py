@@ -21,10 +21,10 @@ def demo(out: Path, minutes: float | None, device: str, console: Console) -> Non
     """Train the recipe `captions` in `out`, or resume it; then show what the model does."""
     recipe = Recipe.load("captions", [] if minutes is None else [f"train.minutes={minutes}"])
     scorecard = out / "scorecard.json"
-    finished = scorecard.exists()
+    before = scorecard.read_bytes() if scorecard.exists() else b""
     translator = train(recipe, out=out, resume=True, device=device, console=console)
     assert isinstance(translator, Translator)
-    if finished:  # otherwise training has just printed the scores
+    if scorecard.read_bytes() == before:  # otherwise training has just printed the scores
         for name, scores in json.loads(scorecard.read_text(encoding="utf-8"))["tests"].items():
             console.print(
                 f"{name}: BLEU {scores['bleu']:.2f} ({scores['signature']})", highlight=False

@@ -12,10 +12,6 @@ from seq2see.cli import bench, language, see, training, translation
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
-STOPPED = {
-    "train": "stopped; --resume continues the run from its last checkpoint",
-    "demo": "stopped; the same command continues from the last checkpoint",
-}
 COMMANDS = (
     training.demo,
     training.train,
@@ -80,7 +76,7 @@ def main() -> None:
     except WorkError as error:
         _fail(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
-        _fail(STOPPED.get(arguments[0], "stopped"), 1)
+        _fail("stopped", 1)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror}", 1)
     except Exception as error:

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from seq2see.cli.options import Data, Device, RecipeName, Set
+from seq2see.errors import WorkError
 from seq2see.recipe.schema import Recipe
 
 
@@ -22,7 +23,10 @@ def demo(
     _announce("captions", out)
     from seq2see.cli.demo import demo
 
-    demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
+    try:
+        demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
+    except KeyboardInterrupt as interrupt:
+        raise _stopped(interrupt, "to go on: the same command") from None
 
 
 def train(
@@ -33,27 +37,53 @@ def train(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(help="Budget in place of the recipe's, from reading to scoring."),
+        typer.Option(help="Total budget in place of the recipe's, from reading to scoring."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue the run in --out; a finished one if the budget, a total, is larger now. "
+            "The corpus may have grown.",
+        ),
     ] = False,
     init: Annotated[
-        Path | None, typer.Option(help="Start from the weights of this model directory that fit.")
+        Path | None,
+        typer.Option(
+            help="Start from this model directory; nothing it was trained on is held out."
+        ),
     ] = None,
     overrides: Set = None,
     device: Device = "auto",
 ) -> None:
-    """Train the model of a recipe, and score it."""
-    settings = list(overrides or [])
-    if minutes is not None:
-        settings.append(f"train.minutes={minutes}")
+    """Train the model of a recipe, and score it.
+
+    Ctrl-C saves a checkpoint, and --resume continues. The model can be used at any time: until the
+    end it is the best checkpoint, or that of before if a finished run is extended.
+    """
+    settings = [*(overrides or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
     out = out or Path("runs") / Path(recipe).stem
     Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
     _announce(recipe, out)
     from seq2see.tasks.run import train
 
-    train(recipe, data=data, out=out, overrides=settings, resume=resume, init=init, device=device)
+    try:
+        train(
+            recipe,
+            data=data,
+            out=out,
+            overrides=settings,
+            resume=resume,
+            init=init,
+            device=device,
+        )
+    except KeyboardInterrupt as interrupt:
+        raise _stopped(interrupt, "to go on: the same command with --resume") from None
+
+
+def _stopped(interrupt: KeyboardInterrupt, how: str) -> WorkError:
+    """Say where a training is that was interrupted, and how to continue."""
+    return WorkError(f"{interrupt}; {how}" if interrupt.args else "stopped")
 
 
 def _announce(recipe: str, out: Path) -> None:

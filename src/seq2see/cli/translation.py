@@ -244,8 +244,8 @@ def export(
     sources, references = read_texts(source, reference)
     pairs = []
     if shortlist:
-        recipe = open_directory(model, "translate").recipe
-        pairs = corpora.load(recipe.data, data).train.pairs
+        directory = open_directory(model, "translate")
+        pairs = corpora.load(directory.recipe.data, data, directory.history).train.pairs
     measured = export(
         model,
         out,

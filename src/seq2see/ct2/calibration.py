@@ -5,8 +5,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from seq2see.batches import Ids
 from seq2see.ct2.engine import Engine, Setting, cores
 from seq2see.decoding.hypotheses import Search
@@ -23,7 +21,6 @@ def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> S
 
     Settings are tried round-robin, so that a disturbance of the machine slows one try of each.
     """
-    threads = torch.get_num_threads()
     clock = _Throughput(folder, translator, sources)
     rates: dict[Setting, float] = {}
     begun = time.perf_counter()
@@ -38,7 +35,6 @@ def calibrate(folder: Path, translator: Translator, sources: Sequence[Ids]) -> S
     one_worker = Setting(1, cores(), fastest.batch_tokens)
     if one_worker not in rates and time.perf_counter() - begun < CALIBRATION:
         rates[one_worker] = clock.rate(one_worker, count)
-    torch.set_num_threads(threads)  # CTranslate2 sets its own number for torch too
     return max(rates, key=rates.__getitem__)
 
 

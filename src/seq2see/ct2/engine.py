@@ -1,8 +1,10 @@
 """Inference with an exported model by CTranslate2; without torch, for a fast start."""
 
+import contextlib
 import json
 import math
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +55,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@contextlib.contextmanager
+def torch_threads_kept() -> Iterator[None]:
+    """Restore PyTorch's number of threads, which CTranslate2 changes, if PyTorch is in use."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 0
+    yield
+    if torch:
+        torch.set_num_threads(threads)
+
+
 class Engine(TranslationEngine):
     """Translates and scores with an exported model, as `Translator` does with the original.
 
@@ -72,7 +84,8 @@ class Engine(TranslationEngine):
         self._shortlist = (directory / SHORTLIST).exists()
         threads = {"inter_threads": setting.workers, "intra_threads": setting.threads}
         try:
-            self._model = library().Translator(str(directory), "cpu", **threads)
+            with torch_threads_kept():
+                self._model = library().Translator(str(directory), "cpu", **threads)
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{directory}: CTranslate2 cannot read the model: {error}") from None
 

@@ -23,6 +23,7 @@ from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.corpora import Pair
+from seq2see.text.history import History
 
 PRECISIONS = ("int8", "float32")
 COMPARED = 100  # real sentences, beside the random ones
@@ -119,6 +120,8 @@ def _fill(folder: Path, translator: Translator, model: Path, options: _Options) 
     card = _card(model / "scorecard.json") | {"export": about}
     _write_json(folder / "scorecard.json", card)
     tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
+    if (history := History.load(model)) is not None:
+        history.save(folder)
     engine_values = {
         "precision": options.quantization,
         "setting": asdict(setting),

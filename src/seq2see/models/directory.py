@@ -1,5 +1,6 @@
 """Model directories: the one place that opens them."""
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +11,12 @@ from safetensors import SafetensorError
 from torch import nn
 
 from seq2see.errors import InputError
+from seq2see.models.unfinished import saved_in, usable
 from seq2see.models.weights import Tensors, copy_into, renamed
 from seq2see.pictures.augment import Format
 from seq2see.recipe.schema import Recipe
 from seq2see.text import tokenizers
+from seq2see.text.history import History
 from seq2see.text.tokenizers import Tokenizers
 
 WEIGHTS = "model.safetensors"
@@ -21,14 +24,14 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True)
 class ModelDirectory:
-    """A directory that holds a trained model; its parts are read when they are needed."""
+    """A directory with a model, trained or in training; its parts are read when needed."""
 
     path: Path
     recipe: Recipe
 
     @classmethod
     def open(cls, path: str | Path) -> "ModelDirectory":
-        """Read the recipe; refuse what is not the directory of a finished model."""
+        """Read the recipe; refuse a directory without a model or a checkpoint."""
         path = Path(path)
         if not path.is_dir():
             raise InputError(f"{path}: no such model directory")
@@ -37,13 +40,29 @@ class ModelDirectory:
             raise InputError(
                 f"{path}: an export for CTranslate2, {use}; give the model it was exported from"
             )
-        for name in ("recipe.toml", WEIGHTS):
-            if not (path / name).is_file():
-                problem = "not a model directory"
-                if (path / "checkpoints").is_dir():
-                    problem = "its training is not finished; continue with --resume"
-                raise InputError(f"{path}: {problem}: it has no {name}")
+        if not (path / "recipe.toml").is_file():
+            raise InputError(f"{path}: not a model directory: it has no recipe.toml")
+        if not (path / WEIGHTS).is_file() and not saved_in(path / "checkpoints"):
+            problem = f"has no model yet: neither {WEIGHTS} nor a checkpoint"
+            raise InputError(f"{path}: {problem}; train --resume continues its training")
         return cls(path, Recipe.load(path / "recipe.toml"))
+
+    @cached_property
+    def weights_file(self) -> Path:
+        """The file of the weights; of an unfinished run, those of its best checkpoint."""
+        path = self.path / WEIGHTS
+        if path.is_file():
+            return path
+        best = usable(self.path, self.recipe.train.choose)
+        if best is None:
+            raise InputError(f"{path}: cannot read the weights: no such file")
+        print(f"{self.path}: unfinished; using {best.about}", file=sys.stderr)
+        return best.weights()
+
+    @cached_property
+    def history(self) -> History:
+        """Fingerprints of the model's data."""
+        return History.of(self.path)
 
     @cached_property
     def tokenizers(self) -> Tokenizers:
@@ -55,15 +74,14 @@ class ModelDirectory:
         return Format.load(self.path)
 
     def weights(self) -> Tensors:
-        path = self.path / WEIGHTS
         try:
-            return renamed(safetensors.torch.load_file(path))
+            return renamed(safetensors.torch.load_file(self.weights_file))
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{path}: cannot read the weights: {error}") from None
+            raise InputError(f"{self.weights_file}: cannot read the weights: {error}") from None
 
     def fill(self, model: nn.Module) -> None:
         """Copy the directory's weights into a model of its recipe."""
-        copy_into(model, self.weights(), self.path / WEIGHTS)
+        copy_into(model, self.weights(), self.weights_file)
 
 
 def pick_device(name: str) -> torch.device:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from seq2see.errors import InputError
 from seq2see.files import sha256
-from seq2see.models.directory import WEIGHTS, ModelDirectory
+from seq2see.models.directory import ModelDirectory
 from seq2see.models.weights import Tensors, weights
 from seq2see.pictures.augment import Format
 from seq2see.recipe.schema import Recipe
@@ -44,7 +44,7 @@ class Inherited:
         """The entry of log.jsonl."""
         return {
             "model": str(parent.path),
-            "sha256": sha256(parent.path / WEIGHTS),
+            "sha256": sha256(parent.weights_file),
             "taken": self.copied,
             "new": self.new,
             "left": self.left,

@@ -1,6 +1,7 @@
 """Task `images`: a picture → its class."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from seq2see.models.init import Rows, format_for
 from seq2see.models.vit import VisionTransformer
 from seq2see.pictures import datasets
 from seq2see.pictures.augment import Format, PictureBatch, PictureExamples
+from seq2see.pictures.datasets import LabelledPictures, PictureCorpus
 from seq2see.recipe.schema import AugmentConfig, Recipe
 from seq2see.scoring.confusion import confusion_of
 from seq2see.tasks.keys import FOR_TEXT, PICTURES, refuse_keys
@@ -23,6 +25,7 @@ from seq2see.tasks.predict import logit_loss, predict, validated
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.text import device_of
 from seq2see.tasks.translate import merged
+from seq2see.text.history import Fingerprints, History, all_seen, hashed
 from seq2see.text.progress import Progress, silent
 from seq2see.training import checkpoint
 from seq2see.training.report import Validation
@@ -31,15 +34,37 @@ from seq2see.training.report import Validation
 class PictureData:
     """Labelled pictures and, once prepared, the format in which the model takes them."""
 
-    def __init__(self, recipe: Recipe, where: Path | None) -> None:
+    grows: ClassVar[bool] = False
+    left_out = 0
+
+    def __init__(self, recipe: Recipe, where: Path | None, history: History) -> None:
         self.recipe = recipe
-        self.corpus = datasets.load(recipe.data, where)
+        self.seen: dict[str, int] = {}
+        self.corpus, self.history = self._separated(datasets.load(recipe.data, where), history)
         self.format = Format.of(self.corpus)
         self.parts = {
             part.name: {"pictures": len(part), "sha256": part.digest}
             for part in (self.corpus.train, self.corpus.val)
         }
         self.tests = list(self.corpus.tests)
+
+    def _separated(self, corpus: PictureCorpus, history: History) -> tuple[PictureCorpus, History]:
+        """Leave out held-out pictures that an ancestor was trained on."""
+        val = self._unseen(corpus.val, history)
+        tests = {name: self._unseen(test, history) for name, test in corpus.tests.items()}
+        held_out = {f"test/{name}": fingerprints(test) for name, test in tests.items()}
+        held_out["val"] = fingerprints(val)
+        own = replace(history, train=fingerprints(corpus.train), held_out=held_out)
+        return replace(corpus, val=val, tests=tests), own
+
+    def _unseen(self, pictures: LabelledPictures, history: History) -> LabelledPictures:
+        known = torch.from_numpy(history.saw(fingerprints(pictures)))
+        if not known.any():
+            return pictures
+        if known.all():
+            raise all_seen(history, len(known), pictures.name)
+        self.seen[pictures.name] = int(known.sum())
+        return datasets.pictures(pictures.name, pictures.pixels[~known], pictures.labels[~known])
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         if parent is not None:
@@ -70,6 +95,11 @@ class PictureData:
         )
 
 
+def fingerprints(pictures: LabelledPictures) -> Fingerprints:
+    """Hash the pixels of each picture: (N, 1)."""
+    return hashed((picture.numpy().tobytes() for picture in pictures.pixels), columns=1)
+
+
 class Images:
     """Predicts the class of a picture."""
 
@@ -93,9 +123,11 @@ class Images:
         if {"size", "colour"} & recipe.data.model_fields_set:
             raise ValueError(f"data.size and data.colour are for picture files, not for {corpus}")
 
-    def data(self, where: Path | None, progress: Progress = silent) -> PictureData:
+    def data(
+        self, where: Path | None, history: History, progress: Progress = silent
+    ) -> PictureData:
         progress("reading the pictures", None)
-        return PictureData(self.recipe, where)
+        return PictureData(self.recipe, where, history)
 
     def build(self, data: PictureData) -> VisionTransformer:
         return self.network(data.format)

@@ -11,6 +11,7 @@ from seq2see.batches import Examples
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows
 from seq2see.recipe.schema import Recipe
+from seq2see.text.history import History
 from seq2see.text.progress import Progress, silent
 from seq2see.training.report import Validation
 
@@ -35,8 +36,12 @@ class Opened(Protocol):
 class Data(Protocol):
     """The data of a recipe, read and checked."""
 
+    grows: ClassVar[bool]  # whether a run may continue on more of it
     parts: dict[str, dict[str, Any]]  # training and validation set: their sizes and SHA-256
     tests: list[str]
+    history: History  # fingerprints of all of it
+    left_out: int  # new training examples that share a sentence with a held-out set
+    seen: dict[str, int]  # held-out examples left out since a parent was trained on them
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         """Make ids or pixels of the data, by the parent's vocabulary if there is a parent.
@@ -67,8 +72,11 @@ class Task(Protocol):
         """Raise ValueError for keys, or values together, that make no sense for the task."""
         ...
 
-    def data(self, where: Path | None, progress: Progress = silent) -> Any:
-        """Read the data of the recipe (a `Data`), which `where` is the folder of."""
+    def data(self, where: Path | None, history: History, progress: Progress = silent) -> Any:
+        """Read the data of the recipe (a `Data`), which `where` is the folder of.
+
+        The history is that of the run, if it has begun, or what its parent hands down.
+        """
         ...
 
     def build(self, data: Any) -> nn.Module:

@@ -19,12 +19,15 @@ from seq2see.models.init import inherit
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
+from seq2see.tasks.continuation import Overlap, Start, go_on
+from seq2see.tasks.finished import CARD, Finished
 from seq2see.tasks.one_sided import LanguageModel
 from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.protocol import Data, Opened, Report, Task
 from seq2see.tasks.table import checked, open_directory, open_model, read_recipe, task_of
 from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
+from seq2see.text.history import History
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
 from seq2see.training.report import Reporter, Validation
@@ -47,8 +50,9 @@ def train(
 ) -> Trained:
     """Train the model of a recipe into `out`, score it on its test sets, and return it.
 
-    It starts from fresh weights or from those of the model directory `init` that fit. The recipe
-    decides what kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
+    It starts from fresh weights or from those of the model directory `init` that fit. With `resume`
+    the run in `out` continues; a finished one, if the budget is larger now. The recipe decides what
+    kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     stages = Stages(console)  # the time since now counts
@@ -59,22 +63,48 @@ def train(
         recipe = read_recipe(recipe, overrides)
     if out is None:
         raise InputError("out is missing: the directory to train into")
-    task = checked(recipe)
-    folder = Path(out)
+    checked(recipe)
     chosen_device = pick_device(device)
-    run_directory.check(folder, recipe, resume)
-    parent = run_directory.parent_of(folder, None if init is None else Path(init))
-    if (folder / "scorecard.json").exists():
-        console.print(f"{folder}: this run is finished", highlight=False, markup=False)
-        finished: Trained = open_model(folder, device)
-        return finished
+    run_directory.check(Path(out), recipe, resume)
+    where = None if data is None else Path(data)
+    origin = run_directory.parent_of(Path(out), None if init is None else Path(init))
+    try:
+        return _run(recipe, where, Path(out), origin, chosen_device, stages)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(run_directory.standing(Path(out))) from None
+
+
+def _run(
+    recipe: Recipe,
+    where: Path | None,
+    folder: Path,
+    origin: Path | None,
+    device: torch.device,
+    stages: Stages,
+) -> Trained:
+    """Bring a run to its end: train it, extend it, or only score it."""
+    finished = Finished.read(folder)
+    if finished is not None:
+        extended = finished.extended(recipe)
+        if extended is None:
+            hint = f"{folder}: {finished.hint()}"
+            stages.console.print(hint, highlight=False, markup=False)
+            unchanged: Trained = open_model(folder, device.type)
+            return unchanged
+        recipe = extended
+    task = task_of(recipe)
+    parent = None
+    if origin is not None and not run_directory.begun(folder):
+        parent = _parent(task, recipe, origin)
+    history = run_directory.history_of(folder, parent, origin is not None)
     with stages:
-        corpus: Data = task.data(None if data is None else Path(data), stages)
-    run_directory.check_data(folder, corpus)
-    if not (folder / WEIGHTS).exists():
-        _train(task, recipe, corpus, folder, parent, chosen_device, stages)
-    opened: Trained = open_model(folder, device)
-    write_scorecard(task, opened, corpus, folder, stages)
+        data: Data = task.data(where, history, stages)
+    growth = run_directory.check_data(folder, data)
+    if finished is not None or not (folder / WEIGHTS).exists():
+        start = Start(device, origin, parent, finished, growth)
+        _train(task, recipe, data, folder, start, stages)
+    opened: Trained = open_model(folder, device.type)
+    write_scorecard(task, opened, data, folder, origin, stages)
     return opened
 
 
@@ -85,7 +115,7 @@ def evaluate_own(
     device: str = "auto",
     merge: int | None = None,
 ) -> Report:
-    """Score a finished model on a test set of its recipe's data, by default the first."""
+    """Score a model on a test set of its recipe's data, by default the first."""
     return evaluate_opened(open_model(directory, device, merge), directory, data, test)
 
 
@@ -97,7 +127,8 @@ def evaluate_opened(
 ) -> Report:
     """Score an opened model on a test set of its recipe's data, by default the first."""
     task = task_of(opened.recipe)
-    corpus = task.data(None if data is None else Path(data))
+    where = None if data is None else Path(data)
+    corpus = task.data(where, History.of(Path(directory)))
     if not corpus.tests:
         raise InputError(f"{directory}: the data of its recipe has no test set")
     if test is not None and test not in corpus.tests:
@@ -106,39 +137,36 @@ def evaluate_opened(
 
 
 def _train(
-    task: Task,
-    recipe: Recipe,
-    data: Data,
-    folder: Path,
-    origin: Path | None,
-    device: torch.device,
-    stages: Stages,
+    task: Task, recipe: Recipe, data: Data, folder: Path, start: Start, stages: Stages
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     run_directory.make(folder)
+    parent = start.parent
     saved = checkpoint.saved_in(folder / "checkpoints")
-    parent = None
-    if origin is not None and not saved:
-        parent = _parent(task, recipe, origin)
     with stages:
         data.prepare(folder, parent)
     torch.manual_seed(recipe.train.seed)
-    model = task.build(data).to(device)
+    model = task.build(data).to(start.device)
     inherited = None
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
-    run_directory.claim(folder, recipe, data, origin)
+    run_directory.claim(folder, recipe, data, start.origin)
     with Reporter(folder, stages.console, task.unit) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
-        reporter.say(f"{data.summary()} · {parameters:,} parameters · {device}")
+        reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
         if inherited is not None and parent is not None:
+            overlap = Overlap.of(data)
             reporter.say(escape(inherited.summary(parent.path)))
-            reporter.write("init", **inherited.values(parent))
+            reporter.say(escape(overlap.summary(parent.path)))
+            reporter.write("init", **inherited.values(parent), **overlap.values())
         training = _training(task, recipe, data, model, folder, reporter, stages.started)
+        digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
             reporter.say(escape(f"continuing from {saved[-1]}"))
+            go_on(training, start, digest)
+        training.position.corpus = digest
         chosen = training.run()
     path = folder / WEIGHTS
     try:
@@ -150,9 +178,10 @@ def _train(
 
 def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     """Open the model to start from, which must be of the same medium."""
-    if not (path / WEIGHTS).is_file():
-        raise InputError(f"--init {path}: not a model directory: it has no {WEIGHTS}")
-    parent = open_directory(path)
+    try:
+        parent = open_directory(path)
+    except InputError as error:
+        raise InputError(f"--init {error}") from None
     if task_of(parent.recipe).medium != task.medium:
         tasks = f"task {parent.recipe.task!r}, and the recipe's is {recipe.task!r}"
         raise InputError(f"--init {path}: a model of {tasks}")
@@ -195,7 +224,9 @@ def _resume(training: Training, saved: list[Path]) -> None:
         raise InputError(f"{error}{hint}") from None
 
 
-def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, stages: Stages) -> None:
+def write_scorecard(
+    task: Task, opened: Opened, data: Data, folder: Path, origin: Path | None, stages: Stages
+) -> None:
     """Score the model on every test set, and write `scorecard.json` beside it."""
     tests = {}
     for test in data.tests:
@@ -206,6 +237,7 @@ def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, stages
         stages.console.print(f"[bold]{escape(test)}[/bold]", highlight=False)
         for line in report.lines:
             stages.console.print(f"  {escape(line)}", highlight=False)
+    init = {} if origin is None else {"init": {"model": str(origin), **Overlap.of(data).values()}}
     values = card(
         tests,
         recipe=opened.recipe.model_dump(mode="json"),
@@ -213,5 +245,6 @@ def write_scorecard(task: Task, opened: Opened, data: Data, folder: Path, stages
         parameters=sum(weight.numel() for weight in opened.model.parameters()),
         corpus=data.parts,
         training=run_directory.training_facts(folder),
+        **init,
     )
-    write_text(folder / "scorecard.json", json.dumps(values, indent=2) + "\n")
+    write_text(folder / CARD, json.dumps(values, indent=2) + "\n")

@@ -2,13 +2,16 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from seq2see.errors import InputError
 from seq2see.files import write_atomically, write_text
-from seq2see.models.directory import WEIGHTS
+from seq2see.models.directory import WEIGHTS, ModelDirectory
+from seq2see.models.unfinished import usable
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.protocol import Data
+from seq2see.text.history import History, other_data
 from seq2see.training import checkpoint
 
 BUDGET = {"train.steps", "train.epochs", "train.minutes"}  # may change when a run continues
@@ -69,6 +72,7 @@ def claim(folder: Path, recipe: Recipe, data: Data, parent: Path | None) -> None
     try:
         write_atomically(folder / "recipe.toml", recipe.save)
         (folder / "checkpoints").mkdir(exist_ok=True)
+        data.history.save(folder)
         digests = json.dumps(_digests(data))
         write_text(folder / "checkpoints" / "corpus.json", f"{digests}\n")
         if parent is not None:
@@ -78,18 +82,77 @@ def claim(folder: Path, recipe: Recipe, data: Data, parent: Path | None) -> None
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
 
 
-def check_data(folder: Path, data: Data) -> None:
-    """Refuse to continue on other data: its vocabulary and its scores would differ."""
+@dataclass(frozen=True)
+class Growth:
+    """A training set with all examples of before, and new ones."""
+
+    before: int
+    after: int
+    left_out: int  # new ones that share a sentence with a held-out set
+
+    def __str__(self) -> str:
+        if self.after == self.before:
+            change = "the training pairs are in another order"
+        else:
+            verb = "grown" if self.after > self.before else "changed"
+            change = f"the corpus has {verb} from {self.before:,} to {self.after:,} training pairs"
+        if self.left_out:
+            shared = "new ones share a sentence with a held-out pair and are left out"
+            change += f"; {self.left_out:,} {shared}"
+        return change
+
+
+def check_data(folder: Path, data: Data) -> Growth | None:
+    """Tell a corpus that has grown; refuse other data, whose scores would differ."""
     path = folder / "checkpoints" / "corpus.json"
     if not path.exists() or not checkpoint.saved_in(path.parent):
-        return
+        return None
     try:
         same = json.loads(path.read_bytes()) == _digests(data)
     except ValueError as error:
         raise InputError(f"{path}: not JSON: {error}") from None
-    if not same:
+    if same:
+        return None
+    before = History.load(folder)
+    if before is None or not data.grows:
         begun = "was begun on other data and cannot continue"
         raise InputError(f"{folder}: {begun}; train anew into another --out")
+    if missing := before.missing(data.history.train):
+        raise other_data(before, missing, len(before.train))
+    if before.differs("val", data.history):
+        begun = "was begun with another validation set and cannot continue"
+        raise InputError(f"{folder}: {begun}; train anew into another --out")
+    return Growth(len(before.train), len(data.history.train), data.left_out)
+
+
+def history_of(folder: Path, parent: ModelDirectory | None, descends: bool) -> History:
+    """The history of a run that has begun, else what its parent hands down.
+
+    Of a run of an earlier version that `descends` from another model, it is not complete.
+    """
+    if parent is not None:
+        return parent.history.inherited()
+    if not begun(folder):
+        return History()
+    return History.load(folder) or History(complete=not descends, path=folder)
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run has saved anything to continue from."""
+    saved = checkpoint.saved_in(folder / "checkpoints")
+    return bool(saved) or (folder / WEIGHTS).exists()
+
+
+def standing(folder: Path) -> str:
+    """One line on a run that was stopped: its last checkpoint, and the model to use."""
+    saved = checkpoint.saved_in(folder / "checkpoints")
+    if not saved:
+        return f"{folder}: stopped before the first checkpoint, so there is no model to use yet"
+    stopped = f"{folder}: stopped; the last checkpoint is {saved[-1].name}"
+    best = usable(folder, Recipe.load(folder / "recipe.toml").train.choose)
+    if best is None or (folder / WEIGHTS).exists():
+        return f"{stopped}, and its finished model can be used as before"
+    return f"{stopped}, and its model can be used already: {best.about}"
 
 
 def _digests(data: Data) -> dict[str, str]:

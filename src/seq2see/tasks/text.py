@@ -19,6 +19,7 @@ from seq2see.tasks.keys import FOR_PICTURES, PICTURES, refuse_keys
 from seq2see.tasks.predict import token_loss
 from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Parallel
+from seq2see.text.history import History
 from seq2see.text.progress import Progress, silent, watched
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 from seq2see.training import checkpoint
@@ -48,8 +49,8 @@ class TextTask:
         if (recipe.data.labels is not None) != self.labelled:
             raise ValueError("data.labels is what task 'classify' predicts: give both, or neither")
 
-    def data(self, where: Path | None, progress: Progress = silent) -> "TextData":
-        return TextData(self, where, progress)
+    def data(self, where: Path | None, history: History, progress: Progress = silent) -> "TextData":
+        return TextData(self, where, history, progress)
 
     def texts(self, parallel: Parallel) -> Texts:
         """Select source and target of each line; "" where the task has none."""
@@ -116,21 +117,28 @@ class TextTask:
 class TextData:
     """A parallel corpus and, once prepared, its tokenizers and ids."""
 
+    grows: ClassVar[bool] = True
     tokenizers: Tokenizers
     vocabulary_from: str
     encoded: list[IdPair]
     lines: list[int]  # of the training set that fit
     validation: tuple[list[int], TextExamples]
 
-    def __init__(self, task: TextTask, where: Path | None, progress: Progress) -> None:
+    def __init__(
+        self, task: TextTask, where: Path | None, history: History, progress: Progress
+    ) -> None:
         self.task = task
         self.progress = progress
-        self.corpus = corpora.load(task.recipe.data, where, progress)
+        self.corpus = corpora.load(task.recipe.data, where, history, progress)
         self.parts = {
             part.name: {"pairs": len(part.pairs), "sha256": part.digest}
             for part in (self.corpus.train, self.corpus.val)
         }
         self.tests = list(self.corpus.tests)
+        self.history = self.corpus.history
+        self.left_out = self.corpus.left_out
+        held_out = {"val": self.corpus.val, **self.corpus.tests}
+        self.seen = {name: part.seen for name, part in held_out.items() if part.seen}
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)

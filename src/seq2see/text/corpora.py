@@ -4,46 +4,46 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
+from seq2see.text.parallel import Pair as Pair
+from seq2see.text.parallel import Parallel as Parallel
+from seq2see.text.parallel import Splits, normalised
 from seq2see.text.progress import Progress, silent
 
-Pair = tuple[str, str]
+if TYPE_CHECKING:  # numpy is slow to import
+    from seq2see.text.history import History
+    from seq2see.text.separation import Corpus
 
 CAPTIONS = {"train": 50_000, "val": 1000, "test": 1000, "test_structures": 1000}
 
 
-@dataclass(frozen=True)
-class Parallel:
-    """Sentence pairs of one split, in the order of the file."""
+def load(
+    config: DataConfig,
+    data: Path | None = None,
+    history: "History | None" = None,
+    progress: Progress = silent,
+) -> "Corpus":
+    """Read a recipe's corpus; `data` is its directory, or the base of the recipe's paths.
 
-    name: str  # "train", "val", "test_2016_flickr", …
-    pairs: list[Pair]
-    digest: str  # SHA-256 of the text of both sides
-    dropped: int = 0  # pairs left out because a side was empty
+    A history with held-out sets is that of the run itself, which keeps them.
+    """
+    from seq2see.text.history import History
+    from seq2see.text.separation import separated
 
-
-@dataclass(frozen=True)
-class Corpus:
-    """Training, validation and test sets of a run."""
-
-    train: Parallel
-    val: Parallel
-    tests: dict[str, Parallel]
-
-
-def load(config: DataConfig, data: Path | None = None, progress: Progress = silent) -> Corpus:
-    """Read a recipe's corpus; `data` is its directory, or the base of the recipe's paths."""
+    history = history or History()
     load_splits = _load_captions if config.corpus == "captions" else _load_files
-    corpus = load_splits(config, data, progress)
-    return Corpus(
-        joined(corpus.train, config.join),
-        joined(corpus.val, config.join),
-        {name: joined(test, config.join) for name, test in corpus.tests.items()},
+    corpus = separated(load_splits(config, data, history, progress), history)
+    return replace(
+        corpus,
+        train=joined(corpus.train, config.join),
+        val=joined(corpus.val, config.join),
+        tests={name: joined(test, config.join) for name, test in corpus.tests.items()},
     )
 
 
@@ -57,10 +57,12 @@ def joined(parallel: Parallel, count: int) -> Parallel:
         source = " ".join(source for source, _ in group)
         target = " ".join(target for _, target in group)
         pairs.append((source, target))
-    return _parallel(parallel.name, pairs, parallel.dropped)
+    return Parallel.of(parallel.name, pairs, parallel.dropped, parallel.seen)
 
 
-def _load_files(config: DataConfig, data: Path | None, progress: Progress) -> Corpus:
+def _load_files(
+    config: DataConfig, data: Path | None, history: "History", progress: Progress
+) -> Splits:
     train_paths, val_paths, test_paths = _locate(config, data)
     first = train_paths if isinstance(train_paths, str) else train_paths[0]
     progress(f"reading {Path(first).name}", None)
@@ -70,23 +72,31 @@ def _load_files(config: DataConfig, data: Path | None, progress: Progress) -> Co
     missing = [name for name, split in (("val", val), ("test", tests)) if not split]
     if missing and config.hold_out:
         progress(f"holding out {' and '.join(missing)} from {len(train.pairs):,} pairs", None)
-        kept, *held_out = hold_out(train.pairs, config.hold_out, len(missing))
+        from seq2see.text.separation import known, split_again
+
+        seen = known(train.pairs, history)
+        if history.held_out:
+            kept, *held_out = split_again(train.pairs, history, missing)
+        else:
+            kept, *held_out = hold_out(train.pairs, config.hold_out, len(missing), seen)
         if not kept or not all(held_out):
+            learned = f" ({sum(seen):,} of them known to {history.path})" if any(seen) else ""
             raise InputError(
-                f"data.train = {config.train!r}: {len(train.pairs)} pairs are too few or too much "
-                f"alike to hold out {' and '.join(missing)}; give data.{' and data.'.join(missing)}"
+                f"data.train = {config.train!r}: {len(train.pairs)} pairs{learned} are too few or "
+                f"too much alike to hold out {' and '.join(missing)}; "
+                f"give data.{' and data.'.join(missing)}"
             )
-        train = _parallel("train", kept, train.dropped)
+        train = Parallel.of("train", kept, train.dropped)
         splits = {
-            name: _parallel(name, pairs) for name, pairs in zip(missing, held_out, strict=True)
+            name: Parallel.of(name, pairs) for name, pairs in zip(missing, held_out, strict=True)
         }
         val = splits.pop("val", val)
         tests |= splits
     if config.limit is not None:
-        train = _parallel("train", train.pairs[: config.limit], train.dropped)
+        train = Parallel.of("train", train.pairs[: config.limit], train.dropped)
     if val is None:
         raise InputError("data.hold_out = 0, but there is no validation set; give data.val")
-    return Corpus(train, val, tests)
+    return train, val, tests
 
 
 def read_lines(path: Path) -> list[str]:
@@ -142,10 +152,13 @@ def read_pairs(
     return list(zip(sources, targets, strict=True))
 
 
-def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
+def hold_out(
+    pairs: Sequence[Pair], count: int, parts: int, seen: Sequence[bool] = ()
+) -> list[list[Pair]]:
     """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
 
-    A set holds at most 5 % of the pairs, but may always hold one. The rest comes first.
+    A set holds at most 5 % of the pairs, but may always hold one. The rest comes first, with all
+    that share a sentence with a pair marked in `seen`.
     """
     # Pairs that share a side move as one group, in an order that depends on their text alone:
     # neither the order of the file nor a sentence with two translations can leak a test sentence
@@ -153,6 +166,8 @@ def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
     groups: dict[int, list[int]] = {}
     for index, root in enumerate(_group_roots(pairs)):
         groups.setdefault(root, []).append(index)
+    known = {index for index, flag in enumerate(seen) if flag}
+    unseen = [group for group in groups.values() if known.isdisjoint(group)]
     count = min(count, max(1, len(pairs) // 20))
     # Small groups first: a large one would fill a test set with a few similar sentences.
     large = max(1, count // 100)
@@ -164,7 +179,7 @@ def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
 
     sizes = [0] * parts
     split_of = [0] * len(pairs)
-    for group in sorted(groups.values(), key=order):
+    for group in sorted(unseen, key=order):
         part = next((part for part in range(parts) if sizes[part] + len(group) <= count), None)
         if part is not None:
             sizes[part] += len(group)
@@ -189,15 +204,15 @@ def _group_roots(pairs: Sequence[Pair]) -> list[int]:
     for side in (0, 1):
         first: dict[str, int] = {}
         for index, pair in enumerate(pairs):
-            # Sentences that differ in case or spacing alone count as equal.
-            text = " ".join(pair[side].split()).casefold()
             one = root(index)
-            other = root(first.setdefault(text, index))
+            other = root(first.setdefault(normalised(pair[side]), index))
             parent[max(one, other)] = min(one, other)
     return [root(index) for index in range(len(pairs))]
 
 
-def _load_captions(config: DataConfig, data: Path | None, progress: Progress) -> Corpus:
+def _load_captions(
+    config: DataConfig, data: Path | None, history: "History", progress: Progress
+) -> Splits:
     if data is not None:
         raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
     if {config.source, config.target} != {"de", "en"}:
@@ -211,8 +226,8 @@ def _load_captions(config: DataConfig, data: Path | None, progress: Progress) ->
         pairs = [(caption.source, caption.target) for caption in captions.generate(name, count)]
         if config.source == "en":
             pairs = [(english, german) for german, english in pairs]
-        splits[name] = _parallel(name, pairs)
-    return Corpus(splits.pop("train"), splits.pop("val"), splits)
+        splits[name] = Parallel.of(name, pairs)
+    return splits.pop("train"), splits.pop("val"), splits
 
 
 def _locate(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None, dict[str, Paths]]:
@@ -260,7 +275,7 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
 
 
 def _read(name: str, paths: Paths, config: DataConfig, base: Path | None) -> Parallel:
-    parallel = _parallel(name, read_pairs(paths, config.columns, base))
+    parallel = Parallel.of(name, read_pairs(paths, config.columns, base))
     if not parallel.pairs:
         raise InputError(f"{paths}: no pair has text on both sides")
     return parallel
@@ -278,15 +293,6 @@ def _read_table(path: Path, columns: tuple[int, int]) -> list[Pair]:
             )
         pairs.append((cells[columns[0]], cells[columns[1]]))
     return pairs
-
-
-def _parallel(name: str, pairs: Sequence[Pair], dropped: int = 0) -> Parallel:
-    """Drop pairs with an empty side, and hash the others."""
-    kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
-    digest = hashlib.sha256()
-    for source, target in kept:
-        digest.update(f"{source}\n{target}\n".encode())  # unambiguous: no line holds a line feed
-    return Parallel(name, kept, digest.hexdigest(), dropped + len(pairs) - len(kept))
 
 
 def _resolve(path: str, base: Path | None) -> Path:

@@ -19,7 +19,9 @@ def labelled(parallel: Parallel, data: DataConfig) -> list[tuple[str, str]]:
     if data.labels == "language":
         languages = (data.source, data.target)
         return [(pair[line % 2], languages[line % 2]) for line, pair in enumerate(parallel.pairs)]
-    # The captions are a function of split and count, so this generates the same ones again.
-    generated = captions.generate(parallel.name, len(parallel.pairs))
-    numbers = ["plural" if caption.plural else "singular" for caption in generated]
-    return [(target, number) for (_, target), number in zip(parallel.pairs, numbers, strict=True)]
+    # The captions are a function of split and count, so this generates the same ones again, and
+    # those that were left out.
+    generated = captions.generate(parallel.name, len(parallel.pairs) + parallel.seen)
+    german = 0 if data.source == "de" else 1
+    numbers = {caption.source: "plural" if caption.plural else "singular" for caption in generated}
+    return [(pair[1], numbers[pair[german]]) for pair in parallel.pairs]

@@ -14,6 +14,7 @@ from torch import nn, optim
 
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256, sync
+from seq2see.models.unfinished import saved_in as saved_in
 from seq2see.models.weights import Tensors
 
 
@@ -76,11 +77,6 @@ def load(folder: Path) -> Checkpoint:
 
 def _checksum(state: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-
-
-def saved_in(folder: Path) -> list[Path]:
-    """The checkpoints under a run's `checkpoints/`, oldest first."""
-    return sorted(path for path in folder.glob("update-*") if path.is_dir())
 
 
 def optimizer_tensors(model: nn.Module, optimizer: optim.Optimizer) -> Tensors:

@@ -82,6 +82,7 @@ class Training:
             ) from None
         self.ema = {name: average.to(self.device) for name, average in ema.items()}
         self.budget = Budget(self.config, self.position, self.started)
+        # A smaller share of a larger budget is spent.
         self.position.tenths = min(self.position.tenths, int(self.budget.progress() * 10))
         # Checkpoints that are gone, pruned or removed by hand, can be neither chosen nor averaged.
         there = {path.name for path in checkpoint.saved_in(folder.parent)}
@@ -277,8 +278,7 @@ class Training:
         return f"the last good checkpoint is {saved[-1]}"
 
     def _finished(self) -> bool:
-        stale = 0 < self.config.patience <= self.position.since_best
-        return self.budget.progress() >= 1 or stale
+        return self.budget.progress() >= 1 or self.position.stale(self.config)
 
     def _checkpoint_due(self) -> bool:
         if self.config.checkpoint_every:

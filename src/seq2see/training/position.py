@@ -25,6 +25,7 @@ class Position:
     validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
     since_best: int = 0  # validations
     tenths: int = 0  # of the budget, at the last checkpoint
+    corpus: str = ""  # SHA-256 of the training set, which `batch` is a place in
 
     def name(self) -> str:
         """Name of the checkpoint of this update."""
@@ -34,6 +35,10 @@ class Position:
     def epochs(self) -> float:
         """Epochs that are done, the present one as a fraction."""
         return self.epoch - 1 + self.batch / self.epoch_batches
+
+    def stale(self, config: TrainConfig) -> bool:
+        """Whether `patience` validations in a row have been no better."""
+        return 0 < config.patience <= self.since_best
 
     def record(self, score: float) -> bool:
         """Note the score of this update's validation; return whether it is the best so far."""

@@ -1,0 +1,77 @@
+"""Runs that go on: with a larger budget, on a grown corpus, from another model's weights."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.markup import escape
+
+from seq2see.models.directory import ModelDirectory
+from seq2see.tasks.finished import Finished, Total
+from seq2see.tasks.protocol import Data
+from seq2see.tasks.run_directory import Growth
+from seq2see.training.loop import Training
+
+
+@dataclass(frozen=True)
+class Start:
+    """Circumstances in which a run starts or continues."""
+
+    device: torch.device
+    origin: Path | None  # model directory that the run started from
+    parent: ModelDirectory | None  # the same, if it starts only now
+    finished: Finished | None  # the end that is extended
+    growth: Growth | None
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Number of held-out examples by set that were left out since a parent was trained on them."""
+
+    checked: bool  # whether the parent and all before it have a history
+    removed: dict[str, int]
+
+    @classmethod
+    def of(cls, data: Data) -> "Overlap":
+        return cls(data.history.complete, data.seen)
+
+    def values(self) -> dict[str, Any]:
+        """Entries of log.jsonl and of the score card."""
+        return asdict(self)
+
+    def summary(self, parent: Path) -> str:
+        if not self.checked:
+            trained = f"{parent}, or a model before it, was trained on sentences held out here"
+            return f"unknown whether {trained}: it has no history.safetensors"
+        if not self.removed:
+            return f"{parent} was trained on none of the held-out sentences"
+        counts = ", ".join(f"{count:,} of {name}" for name, count in self.removed.items())
+        return f"left out, as {parent} was trained on them: {counts}"
+
+
+def go_on(training: Training, start: Start, digest: str) -> None:
+    """Fit a restored position to a larger budget and a training set of another digest."""
+    at = training.position
+    reporter = training.reporter
+    if start.finished is not None:
+        before = start.finished.budget
+        now = Total.of(training.config.model_dump())
+        reporter.say(escape(f"extending the run {before.raised_to(now)}{_schedule(training)}"))
+        reporter.write("extended", before=str(before), now=str(now))
+        if at.stale(training.config) and at.update == start.finished.updates:
+            at.since_best = 0
+            stopped = f"it had stopped early, after {training.config.patience} validations"
+            reporter.say(f"{stopped} without improvement; they are counted anew")
+    if start.growth is not None:
+        reporter.say(f"{start.growth}; epoch {at.epoch} begins anew with the same vocabulary")
+        reporter.write("grown", **asdict(start.growth))
+    # A run may have been killed after it was begun on the grown corpus.
+    if start.growth is not None or at.corpus not in ("", digest):
+        at.batch = 0
+
+
+def _schedule(training: Training) -> str:
+    if training.config.schedule == "inverse_sqrt":
+        return ""
+    return "; the learning rate follows its schedule over the larger budget"

@@ -1,0 +1,81 @@
+"""Separation of held-out sentences from those that a model or its parent was trained on."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress
+
+import numpy as np
+
+from seq2see.text.history import History, all_seen, empty, fingerprints, keys, other_data, shared
+from seq2see.text.parallel import Pair, Parallel, Splits
+
+NAMES = {"val": "val", "test": "test/test"}  # of sets that were held out, in a history
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Training, validation and test sets of a run."""
+
+    train: Parallel
+    val: Parallel
+    tests: dict[str, Parallel]
+    history: History = field(compare=False)  # of the pairs before they were joined
+    left_out: int = 0  # new training pairs that share a sentence with the held-out sets of the run
+
+
+def known(pairs: Sequence[Pair], history: History) -> list[bool]:
+    """Whether an ancestor was trained on a sentence of each pair."""
+    flags: list[bool] = history.saw(fingerprints(pairs)).tolist()
+    return flags
+
+
+def split_again(pairs: Sequence[Pair], history: History, names: Sequence[str]) -> list[list[Pair]]:
+    """Split off the sets that a run has held out before; the rest comes first."""
+    prints = fingerprints(pairs)
+    before = [history.held_out.get(NAMES[name], empty(0, 2)) for name in names]
+    left = [Counter(keys(part).tolist()) for part in before]
+    splits: list[list[Pair]] = [[] for _ in range(len(names) + 1)]
+    for pair, key in zip(pairs, keys(prints).tolist(), strict=True):
+        place = next((place for place, counts in enumerate(left, start=1) if counts[key]), 0)
+        splits[place].append(pair)
+        if place:
+            left[place - 1][key] -= 1
+    if missing := sum(counts.total() for counts in left):
+        count = len(history.train) + sum(map(len, before))
+        raise other_data(history, history.missing(prints) + missing, count)
+    return splits
+
+
+def separated(splits: Splits, history: History) -> Corpus:
+    """Leave out held-out pairs that an ancestor was trained on; add the history of the corpus.
+
+    If the history is that of the run itself, new training pairs that share a sentence with a
+    held-out set are left out, too.
+    """
+    train, val, tests = splits
+    val = _unseen(val, history)
+    tests = {name: _unseen(test, history) for name, test in tests.items()}
+    held_out = {f"test/{name}": fingerprints(test.pairs) for name, test in tests.items()}
+    held_out["val"] = fingerprints(val.pairs)
+    prints = fingerprints(train.pairs)
+    leaks = np.zeros(len(prints), dtype=np.bool_)
+    if len(history.train):
+        new = ~np.isin(keys(prints), keys(history.train))
+        leaks = new & shared(prints, list(held_out.values()))
+    if leaks.any():
+        train = Parallel.of("train", compress(train.pairs, ~leaks), train.dropped)
+    own = replace(history, train=prints[~leaks], held_out=held_out)
+    return Corpus(train, val, tests, own, left_out=int(leaks.sum()))
+
+
+def _unseen(held_out: Parallel, history: History) -> Parallel:
+    if not len(history.ancestors):
+        return held_out
+    seen = history.saw(fingerprints(held_out.pairs))
+    if not seen.any():
+        return held_out
+    if seen.all():
+        raise all_seen(history, len(seen), held_out.name)
+    kept = compress(held_out.pairs, ~seen)
+    return Parallel.of(held_out.name, kept, held_out.dropped, seen=int(seen.sum()))
