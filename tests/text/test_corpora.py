@@ -3,14 +3,11 @@
 import gzip
 import hashlib
 import os
-import random
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
@@ -18,7 +15,6 @@ from seq2see.text import corpora
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
 TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
-Pair = tuple[str, str]
 
 
 def config(**keys: Any) -> DataConfig:
@@ -35,50 +31,6 @@ def write(directory: Path, **files: str | bytes) -> Path:
 
 def numbered(count: int, word: str = "satz") -> str:
     return "".join(f"{word} {number}\tsentence {word} {number}\n" for number in range(count))
-
-
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", [True, False])
-@given(
-    lines=st.lists(
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1
-    )
-)
-def test_only_line_feeds_end_lines(
-    lines: list[str], ending: str, last: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    lines = [*lines, "a\u2028b\x85c\x0cd\x1ee"]
-    content = (ending.join(lines) + (ending if last else "")).encode()
-    path = tmp_path_factory.mktemp("lines") / "text"
-    for stored in (content, b"\xef\xbb\xbf" + content, gzip.compress(content)):
-        path.write_bytes(stored)
-        assert corpora.read_lines(path) == [lines[0].removeprefix("\ufeff"), *lines[1:]]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "x.txt: an empty file"),
-        (gzip.compress(b"", mtime=0), "x.txt: an empty file"),
-        (b"\n\r\n \n", "x.txt: nothing but empty lines"),
-        (b"ja\nn\xfcr\n", "x.txt:2: byte 0xfc is not UTF-8"),
-        ("ja\nnein\n".encode("utf-16"), "x.txt:1: byte 0xff is not UTF-8"),
-        (b"ja\nne\0in\n", "x.txt:2: a NUL byte"),
-        (gzip.compress(b"ja\nnein\n" * 99, mtime=0)[:-12], "x.txt: a truncated or corrupt gzip"),
-        (
-            gzip.compress(b"ja\nnein\n" * 99, mtime=0)[:12] + b"\xff" * 30,
-            "x.txt: a truncated or corrupt gzip",
-        ),
-        (gzip.compress(b"ja\n", mtime=0) + b"junk", "x.txt: a truncated or corrupt gzip"),
-        (None, "x.txt: cannot read: No such file"),
-    ],
-)
-def test_a_bad_file_is_named(content: bytes | None, message: str, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "x.txt").write_bytes(content)
-    with pytest.raises(InputError, match=message) as caught:
-        corpora.read_lines(tmp_path / "x.txt")
-    assert "\n" not in str(caught.value)
 
 
 def test_aligned_files_must_have_equally_many_lines(tmp_path: Path) -> None:
@@ -147,50 +99,6 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         write(tmp_path / "sub", **{f"{split}__de": "a\n", f"{split}__en": "b\n"})
     (tmp_path / "sub" / "deep").symlink_to(tmp_path / "sub")
     assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == expected
-
-
-sentences = st.integers(0, 25).map("s{}".format)
-
-
-@given(
-    pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=60),
-    count=st.integers(1, 9),
-)
-def test_what_is_held_out_is_never_trained_on(pairs: list[Pair], count: int) -> None:
-    train, val, test = corpora.hold_out(pairs, count, 2)
-    assert sorted(train + val + test) == sorted(pairs)
-    for part, others in ((val, train + test), (test, train + val)):
-        assert len(part) <= min(count, max(1, len(pairs) // 20))
-        for side in (0, 1):
-            assert not {pair[side] for pair in part} & {pair[side] for pair in others}
-    positions = [pairs.index(pair) for pair in train]
-    assert len(set(train)) < len(train) or positions == sorted(
-        positions
-    )  # in the order of the file
-    shuffled = random.Random(count).sample(pairs, len(pairs))
-    assert [sorted(part) for part in corpora.hold_out(shuffled, count, 2)] == [
-        sorted(p) for p in (train, val, test)
-    ]
-
-
-def test_case_and_spacing_do_not_make_another_sentence() -> None:
-    pairs = [("Hallo du", "a"), ("hallo  DU ", "b"), ("x", "B")] + [
-        (f"s{n}", f"t{n}") for n in range(97)
-    ]
-    for part in corpora.hold_out(pairs, 5, 2):
-        assert sum(pair in pairs[:3] for pair in part) in (0, 3)
-
-
-def test_large_groups_stay_in_training() -> None:
-    large = [
-        (f"dasselbe {size}", f"always {size} {number}")
-        for size in (300, 40)
-        for number in range(size)
-    ]
-    train, val = corpora.hold_out(
-        large + [(f"s{number}", f"t{number}") for number in range(660)], 50, 1
-    )
-    assert set(large) <= set(train) and len(val) == 50
 
 
 def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ Beam = Annotated[
 
 def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], list[str]]:
     """Read the lines of --source and --reference; [] for a file that is not given."""
-    from seq2see.text.corpora import read_aligned, read_lines
+    from seq2see.text.lines import read_aligned, read_lines
 
     if source is None:
         if reference is not None:

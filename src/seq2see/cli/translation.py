@@ -120,7 +120,7 @@ def score(
     """
     from seq2see.scoring.likelihood import likelihood
     from seq2see.tasks.table import load
-    from seq2see.text.corpora import read_aligned
+    from seq2see.text.lines import read_aligned
 
     paths = [target] if target2 is None else [target, target2]
     sources, *targets = read_aligned(source, *paths)
@@ -173,7 +173,7 @@ def evaluate(
         raise InputError(f"--data and --test choose a test set of the recipe; {rule}")
     from seq2see.tasks.table import load
     from seq2see.tasks.translate import evaluate as evaluate_texts
-    from seq2see.text.corpora import read_aligned
+    from seq2see.text.lines import read_aligned
 
     sources, references = read_aligned(source, reference)
     if out is not None:

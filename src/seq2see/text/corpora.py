@@ -1,8 +1,6 @@
 """Parallel corpora: aligned files, TSV, directories and named corpora, checked while read."""
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +8,8 @@ from pathlib import Path
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
-
-Pair = tuple[str, str]
+from seq2see.text.hold_out import hold_out
+from seq2see.text.lines import Pair, read_aligned, read_lines
 
 CAPTIONS = {"train": 50_000, "val": 1000, "test": 1000, "test_structures": 1000}
 
@@ -85,45 +83,6 @@ def _load_files(config: DataConfig, data: Path | None) -> Corpus:
     return Corpus(train, val, tests)
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 text file, plain or gzip, ended by LF or CR LF alone."""
-    try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
-        raise InputError(
-            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; a corpus is UTF-8 text"
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: a truncated or corrupt gzip file: {error}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror}") from None
-    if (nul := text.find("\0")) >= 0:
-        raise InputError(f"{path}:{text.count(chr(10), 0, nul) + 1}: a NUL byte; a corpus is text")
-    if not text:
-        raise InputError(f"{path}: an empty file; a corpus has one sentence a line")
-    if not text.strip("\ufeff\r\n\t "):
-        raise InputError(f"{path}: nothing but empty lines; a corpus has one sentence a line")
-    # splitlines() would also break at U+2028, U+0085 and form feeds, and misalign the two sides.
-    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines]
-
-
-def read_aligned(*paths: Path) -> list[list[str]]:
-    """Read text files that must have equally many lines."""
-    texts = [read_lines(path) for path in paths]
-    for path, lines in zip(paths, texts, strict=True):
-        if len(lines) != len(texts[0]):
-            raise InputError(
-                f"{paths[0]} has {len(texts[0])} lines and {path} {len(lines)}; they must pair up"
-            )
-    return texts
-
-
 def read_pairs(
     paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None
 ) -> list[Pair]:
@@ -136,61 +95,6 @@ def read_pairs(
         )
     sources, targets = read_aligned(*(_resolve(path, base) for path in paths))
     return list(zip(sources, targets, strict=True))
-
-
-def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
-    """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
-
-    A set holds at most 5 % of the pairs, but may always hold one. The rest comes first.
-    """
-    # Pairs that share a side move as one group, in an order that depends on their text alone:
-    # neither the order of the file nor a sentence with two translations can leak a test sentence
-    # into training.
-    groups: dict[int, list[int]] = {}
-    for index, root in enumerate(_group_roots(pairs)):
-        groups.setdefault(root, []).append(index)
-    count = min(count, max(1, len(pairs) // 20))
-    # Small groups first: a large one would fill a test set with a few similar sentences.
-    large = max(1, count // 100)
-    keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]
-
-    def order(group: list[int]) -> tuple[int, bytes]:
-        size = len(group) if len(group) > large else 0
-        return size, min(keys[index] for index in group)
-
-    sizes = [0] * parts
-    split_of = [0] * len(pairs)
-    for group in sorted(groups.values(), key=order):
-        part = next((part for part in range(parts) if sizes[part] + len(group) <= count), None)
-        if part is not None:
-            sizes[part] += len(group)
-            for index in group:
-                split_of[index] = part + 1
-    splits: list[list[Pair]] = [[] for _ in range(parts + 1)]
-    for pair, split in zip(pairs, split_of, strict=True):
-        splits[split].append(pair)
-    return splits
-
-
-def _group_roots(pairs: Sequence[Pair]) -> list[int]:
-    """Find the first pair of each pair's group, by union–find over the texts of both sides."""
-    parent = list(range(len(pairs)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    for side in (0, 1):
-        first: dict[str, int] = {}
-        for index, pair in enumerate(pairs):
-            # Sentences that differ in case or spacing alone count as equal.
-            text = " ".join(pair[side].split()).casefold()
-            one = root(index)
-            other = root(first.setdefault(text, index))
-            parent[max(one, other)] = min(one, other)
-    return [root(index) for index in range(len(pairs))]
 
 
 def _load_captions(config: DataConfig, data: Path | None) -> Corpus:
