@@ -20,6 +20,7 @@ from seq2see.cli.options import (
     check_out,
     read_texts,
     show,
+    warn_of_files,
     write_lines,
 )
 from seq2see.errors import InputError
@@ -56,6 +57,7 @@ def translate(
     width = beam or translator.recipe.decode.beam
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
+    warn_of_files(texts or [], "translate", model)
     lines = iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
     done = 0
     for chunk in _chunks(lines, 1 if sys.stdin.isatty() else LINES_PER_CHUNK):
