@@ -39,6 +39,12 @@ def refusal(path: str | Path, *overrides: str) -> str:
         ("train.beam=2", "unknown key train.beam; did you mean decode.beam?"),
         ("train.batch_token=2", "unknown key train.batch_token; did you mean train.batch_tokens?"),
         ("modle.width=8", "unknown key modle; did you mean model?"),
+        ("tokenizer.path=a", "unknown key tokenizer.path; known: tokenizer.kind, tokenizer.size"),
+        ("model.depth=6", "unknown key model.depth; known: model.kind, model.width"),
+        (
+            "model.layers=6",
+            "unknown key model.layers; did you mean model.encoder_layers or model.decoder_layers?",
+        ),
         ("model.qqq=1", "unknown key model.qqq; known: model.kind, model.width"),
         ("model.width='wide'", "model.width = 'wide': input should be a valid integer"),
         ("model.width=2.5", "model.width = 2.5: input should be a valid integer"),

@@ -140,6 +140,26 @@ def test_files_that_are_not_recipes(tmp_path: Path) -> None:
     assert "Not a directory" in refusal(path / "below")
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("multi3k", "multi30k"),
+        ("captions.toml", "captions"),
+        ("Tatoeba", "tatoeba"),
+        ("wmt14", "wmt14-base or wmt14-big"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(name: str, near: str) -> None:
+    assert refusal(name) == f"{name}: no such recipe; did you mean {near}?"
+
+
+def test_a_path_is_answered_with_the_files_beside_it(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    for name in ("mien.toml", "mine", "mine.tml"):
+        missing = tmp_path / name
+        assert refusal(missing) == f"{missing}: no such recipe; did you mean {path}?"
+
+
 def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     assert Recipe.load(write(tmp_path, b"\xef\xbb\xbf" + TEXT.encode())) == Recipe.load(
         write(tmp_path)
