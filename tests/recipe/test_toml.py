@@ -71,6 +71,7 @@ def test_a_file_of_that_name_takes_precedence_over_a_shipped_recipe(
         ("train.lr=1", "train", "lr", 1.0),
         ("tokenizer.joint=false", "tokenizer", "joint", False),
         ("data.columns=[2, 0]", "data", "columns", (2, 0)),
+        ('data.columns=["en", "de"]', "data", "columns", ("en", "de")),
         ('data.train=["a.de", "a.en"]', "data", "train", ["a.de", "a.en"]),
         (
             'data.test={news = "n.tsv", web = ["w.de", "w.en"]}',
@@ -178,7 +179,9 @@ paths = texts | st.tuples(texts, texts).map(list)
     test=st.none() | paths | st.dictionaries(texts, paths),
     lr=st.none() | st.floats(min_value=0, exclude_min=True, allow_infinity=False),
     minutes=st.floats(min_value=1e-300, max_value=1e300),
-    columns=st.tuples(st.integers(0, 9), st.integers(10, 99)),
+    columns=st.none()
+    | st.tuples(st.integers(0, 9), st.integers(10, 99))
+    | st.tuples(texts, texts).filter(lambda names: names[0] != names[1]),
 )
 def test_save_then_load_gives_the_same_recipe(
     source: str,
@@ -186,7 +189,7 @@ def test_save_then_load_gives_the_same_recipe(
     test: Any,
     lr: float | None,
     minutes: float,
-    columns: tuple[int, int],
+    columns: tuple[int, int] | tuple[str, str] | None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     data = {

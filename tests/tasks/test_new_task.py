@@ -70,6 +70,7 @@ class CopyData:
             for name in ("train", "val")
         }
         self.tests = ["test"]
+        self.notes: list[str] = []
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         (folder / "digits.json").write_text(json.dumps(SIZE))

@@ -12,6 +12,7 @@ import pytest
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
 from seq2see.text import corpora
+from seq2see.text.tables import Table
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
 TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
@@ -36,19 +37,40 @@ def numbered(count: int, word: str = "satz") -> str:
 def test_aligned_files_must_have_equally_many_lines(tmp_path: Path) -> None:
     write(tmp_path, a="eins\nzwei\n", b="one\ntwo\nthree\n")
     with pytest.raises(InputError, match=r"a has 2 lines and .*b 3; they must pair up"):
-        corpora.read_pairs(["a", "b"], base=tmp_path)
+        corpora.read_pairs(["a", "b"], config(train="t"), tmp_path)
     with pytest.raises(InputError, match=r"lists 1 files"):
-        corpora.read_pairs(["a"], base=tmp_path)
+        corpora.read_pairs(["a"], config(train="t"), tmp_path)
 
 
 def test_columns_of_a_table(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="7\tone\teins\r\n8\ttwo\tzwei\tmore\r\n\r\n")
-    pairs = corpora.read_pairs("t.tsv", (2, 1), tmp_path)
+    pairs = corpora.read_pairs("t.tsv", config(train="t.tsv", columns=[2, 1]), tmp_path).pairs
     assert pairs == [("eins", "one"), ("zwei", "two"), ("", "")]
-    with pytest.raises(
-        InputError, match=r"t.tsv:1: 3 tab-separated columns, but data.columns = \[0, 3\] needs 4"
-    ):
-        corpora.read_pairs("t.tsv", (0, 3), tmp_path)
+
+
+def test_the_ending_tells_the_format(tmp_path: Path) -> None:
+    json = b'{"en": "one", "de": "eins"}\n'
+    csv = b"en;de\none;eins\n"
+    write(tmp_path, a__jsonl=json, b__ndjson=json, c__json__gz=gzip.compress(json), d__CSV=csv)
+    write(tmp_path, e__csv__gz=gzip.compress(csv), f__tsv="en\tde\none\teins\n", g="eins\tone\n")
+    for path in tmp_path.iterdir():
+        pairs = corpora.read_pairs(path.name, config(train="t"), tmp_path).pairs
+        assert pairs == [("eins", "one")], path
+
+
+def test_aligned_files_may_have_a_header(tmp_path: Path) -> None:
+    write(tmp_path, a="Deutsch\neins\n", b="English\none\n")
+    table = corpora.read_pairs(["a", "b"], config(train="t"), tmp_path)
+    note = "a and b: line 1 is a header (Deutsch, English); not trained on"
+    assert table == Table([("eins", "one")], [note])
+
+
+def test_a_note_on_a_file_is_made_once(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv="de\ten\n" + numbered(3))
+    corpus = corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), tmp_path)
+    assert len(corpus.train.pairs) == len(corpus.val.pairs) == 3
+    note = "line 1 is a header (de, en); not trained on"
+    assert corpus.notes == [f"{tmp_path / 't.tsv'}: {note}"]
 
 
 def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
@@ -125,8 +147,36 @@ def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
         InputError, match=r"data.hold_out = 0, but there is no validation set; give data.val"
     ):
         corpora.load(config(train="t.tsv", hold_out=0), tmp_path)
-    at_most = corpora.load(config(train="t.tsv", hold_out=1000), tmp_path)
-    assert len(at_most.val.pairs) == len(at_most.tests["test"].pairs) == 10  # 5 %
+    default = corpora.load(config(train="t.tsv"), tmp_path)
+    assert len(default.val.pairs) == len(default.tests["test"].pairs) == 10  # 5 %
+    assert default.notes == ["held out of 200 pairs: 10 for val and 10 for test"]
+
+
+def test_a_wish_to_hold_out_is_fulfilled_or_refused(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv=numbered(100), v__tsv=numbered(3, "val"))
+    half = corpora.load(config(train="t.tsv", hold_out=25), tmp_path)
+    assert [len(part.pairs) for part in (half.train, half.val, half.tests["test"])] == [50, 25, 25]
+    assert half.notes == ["held out of 100 pairs: 25 for val and 25 for test"]
+    with pytest.raises(
+        InputError,
+        match=r"data.hold_out = 200: val and test of that size would take more than half of 100 "
+        r"pairs; ask for up to 25, or give data.val and data.test$",
+    ):
+        corpora.load(config(train="t.tsv", hold_out=200), tmp_path)
+    only_test = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=50), tmp_path)
+    assert only_test.notes == ["held out of 100 pairs: 50 for test"]
+    with pytest.raises(InputError, match=r"= 51: test of that .* up to 50, or give data.test$"):
+        corpora.load(config(train="t.tsv", val="v.tsv", hold_out=51), tmp_path)
+
+
+def test_a_wish_that_groups_do_not_allow_is_reduced_and_said(tmp_path: Path) -> None:
+    same = "".join(f"immer dasselbe\tanother {number}\n" for number in range(70))
+    write(tmp_path, t__tsv=numbered(30) + same)
+    corpus = corpora.load(config(train="t.tsv", hold_out=20), tmp_path)
+    assert corpus.notes == [
+        "data.hold_out = 20, but held out of 100 pairs: 20 for val and 10 for test; "
+        "the others share sentences with too many pairs"
+    ]
 
 
 def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
@@ -206,6 +256,7 @@ def test_holding_out_of_tatoeba() -> None:
     assert time.process_time() - started < 10  # measured: 2 seconds
     test = corpus.tests["test"]
     assert [len(part.pairs) for part in (corpus.train, corpus.val, test)] == [167_813, 1000, 1000]
+    assert corpus.train.digest.startswith("d5754577f89e7546")
     for side in (0, 1):
         known = {pair[side] for pair in corpus.train.pairs}
         assert not any(pair[side] in known for pair in corpus.val.pairs + test.pairs)

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seq2see.text.hold_out import hold_out
+from seq2see.text.hold_out import default_size, hold_out
 
 Pair = tuple[str, str]
 sentences = st.integers(0, 25).map("s{}".format)
@@ -19,7 +19,7 @@ def test_what_is_held_out_is_never_trained_on(pairs: list[Pair], count: int) -> 
     train, val, test = hold_out(pairs, count, 2)
     assert sorted(train + val + test) == sorted(pairs)
     for part, others in ((val, train + test), (test, train + val)):
-        assert len(part) <= min(count, max(1, len(pairs) // 20))
+        assert len(part) <= count
         for side in (0, 1):
             assert not {pair[side] for pair in part} & {pair[side] for pair in others}
     positions = [pairs.index(pair) for pair in train]
@@ -48,3 +48,8 @@ def test_large_groups_stay_in_training() -> None:
     ]
     train, val = hold_out(large + [(f"s{number}", f"t{number}") for number in range(660)], 50, 1)
     assert set(large) <= set(train) and len(val) == 50
+
+
+def test_the_default_adapts_to_small_corpora() -> None:
+    sizes = {1: 1, 39: 1, 100: 5, 20_000: 1000, 1_000_000: 1000}
+    assert {pairs: default_size(pairs) for pairs in sizes} == sizes

@@ -39,6 +39,7 @@ class PictureData:
             for part in (self.corpus.train, self.corpus.val)
         }
         self.tests = list(self.corpus.tests)
+        self.notes: list[str] = []
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         if parent is not None:

@@ -36,6 +36,7 @@ class Data(Protocol):
 
     parts: dict[str, dict[str, Any]]  # training and validation set: their sizes and SHA-256
     tests: list[str]
+    notes: list[str]  # remarks for the user on how the files were read
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         """Make ids or pixels of the data, by the parent's vocabulary if there is a parent.

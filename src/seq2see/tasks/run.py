@@ -98,6 +98,8 @@ def _train(
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     run_directory.make(folder)
+    for note in data.notes:
+        console.print(note, highlight=False, markup=False)
     saved = checkpoint.saved_in(folder / "checkpoints")
     parent = None
     if origin is not None and not saved:

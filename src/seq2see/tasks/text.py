@@ -125,6 +125,7 @@ class TextData:
             for part in (self.corpus.train, self.corpus.val)
         }
         self.tests = list(self.corpus.tests)
+        self.notes = self.corpus.notes
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)

@@ -1,15 +1,18 @@
-"""Parallel corpora: aligned files, TSV, directories and named corpora, checked while read."""
+"""Parallel corpora: aligned files, tables, directories and named corpora, checked while read."""
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
-from seq2see.text.hold_out import hold_out
-from seq2see.text.lines import Pair, read_aligned, read_lines
+from seq2see.text.headers import is_header, shown
+from seq2see.text.hold_out import default_size, hold_out
+from seq2see.text.jsonl import ENDINGS, read_jsonl
+from seq2see.text.lines import Pair, read_aligned
+from seq2see.text.tables import Table, read_table
 
 CAPTIONS = {"train": 50_000, "val": 1000, "test": 1000, "test_structures": 1000}
 
@@ -31,6 +34,7 @@ class Corpus:
     train: Parallel
     val: Parallel
     tests: dict[str, Parallel]
+    notes: list[str] = field(default_factory=list)  # remarks for the user on how it was read
 
 
 def load(config: DataConfig, data: Path | None = None) -> Corpus:
@@ -41,6 +45,7 @@ def load(config: DataConfig, data: Path | None = None) -> Corpus:
         joined(corpus.train, config.join),
         joined(corpus.val, config.join),
         {name: joined(test, config.join) for name, test in corpus.tests.items()},
+        corpus.notes,
     )
 
 
@@ -59,17 +64,13 @@ def joined(parallel: Parallel, count: int) -> Parallel:
 
 def _load_files(config: DataConfig, data: Path | None) -> Corpus:
     train_paths, val_paths, test_paths = _locate(config, data)
-    train = _read("train", train_paths, config, data)
-    val = None if val_paths is None else _read("val", val_paths, config, data)
-    tests = {name: _read(name, paths, config, data) for name, paths in test_paths.items()}
+    notes: list[str] = []
+    train = _read("train", train_paths, config, data, notes)
+    val = None if val_paths is None else _read("val", val_paths, config, data, notes)
+    tests = {name: _read(name, paths, config, data, notes) for name, paths in test_paths.items()}
     missing = [name for name, split in (("val", val), ("test", tests)) if not split]
-    if missing and config.hold_out:
-        kept, *held_out = hold_out(train.pairs, config.hold_out, len(missing))
-        if not kept or not all(held_out):
-            raise InputError(
-                f"data.train = {config.train!r}: {len(train.pairs)} pairs are too few or too much "
-                f"alike to hold out {' and '.join(missing)}; give data.{' and data.'.join(missing)}"
-            )
+    if missing and config.hold_out != 0:
+        kept, *held_out = _hold_out(train.pairs, missing, config, notes)
         train = _parallel("train", kept, train.dropped)
         splits = {
             name: _parallel(name, pairs) for name, pairs in zip(missing, held_out, strict=True)
@@ -80,21 +81,51 @@ def _load_files(config: DataConfig, data: Path | None) -> Corpus:
         train = _parallel("train", train.pairs[: config.limit], train.dropped)
     if val is None:
         raise InputError("data.hold_out = 0, but there is no validation set; give data.val")
-    return Corpus(train, val, tests)
+    return Corpus(train, val, tests, list(dict.fromkeys(notes)))
 
 
-def read_pairs(
-    paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None
-) -> list[Pair]:
-    """Read the pairs of a TSV (one path) or of two line-aligned files (a list of two)."""
+def read_pairs(paths: Paths, config: DataConfig, base: Path | None = None) -> Table:
+    """Read the pairs of a table (one path) or of two line-aligned files (a list of two)."""
     if isinstance(paths, str):
-        return _read_table(_resolve(paths, base), columns)
+        path = _resolve(paths, base)
+        is_jsonl = path.name.lower().removesuffix(".gz").endswith(ENDINGS)
+        return read_jsonl(path, config) if is_jsonl else read_table(path, config)
     if len(paths) != 2:
         raise InputError(
             f"{paths}: lists {len(paths)} files; two aligned files are [source, target]"
         )
     sources, targets = read_aligned(*(_resolve(path, base) for path in paths))
-    return list(zip(sources, targets, strict=True))
+    pairs = list(zip(sources, targets, strict=True))
+    if not is_header(pairs[0], config):
+        return Table(pairs, [])
+    note = f"{' and '.join(paths)}: line 1 is a header ({shown(pairs[0])}); not trained on"
+    return Table(pairs[1:], [note])
+
+
+def _hold_out(
+    pairs: list[Pair], names: list[str], config: DataConfig, notes: list[str]
+) -> list[list[Pair]]:
+    """Split off the sets that the recipe does not give; the training set comes first."""
+    wish = config.hold_out
+    both = " and ".join(names)
+    keys = " and ".join(f"data.{name}" for name in names)
+    if wish is not None and wish * len(names) * 2 > len(pairs):
+        most = len(pairs) // len(names) // 2
+        rule = f"{both} of that size would take more than half of {len(pairs):,} pairs"
+        raise InputError(f"data.hold_out = {wish}: {rule}; ask for up to {most:,}, or give {keys}")
+    parts = hold_out(pairs, default_size(len(pairs)) if wish is None else wish, len(names))
+    if not all(parts):
+        raise InputError(
+            f"data.train = {config.train!r}: {len(pairs):,} pairs are too few or too much alike "
+            f"to hold out {both}; give {keys}"
+        )
+    sizes = [f"{len(part):,} for {name}" for name, part in zip(names, parts[1:], strict=True)]
+    note = f"held out of {len(pairs):,} pairs: {' and '.join(sizes)}"
+    if wish is not None and any(len(part) < wish for part in parts[1:]):
+        reason = "the others share sentences with too many pairs"
+        note = f"data.hold_out = {wish}, but {note}; {reason}"
+    notes.append(note)
+    return parts
 
 
 def _load_captions(config: DataConfig, data: Path | None) -> Corpus:
@@ -158,25 +189,16 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
     return splits
 
 
-def _read(name: str, paths: Paths, config: DataConfig, base: Path | None) -> Parallel:
-    parallel = _parallel(name, read_pairs(paths, config.columns, base))
+def _read(
+    name: str, paths: Paths, config: DataConfig, base: Path | None, notes: list[str]
+) -> Parallel:
+    """Read a split, and append remarks on its files to the notes."""
+    table = read_pairs(paths, config, base)
+    notes += table.notes
+    parallel = _parallel(name, table.pairs)
     if not parallel.pairs:
         raise InputError(f"{paths}: no pair has text on both sides")
     return parallel
-
-
-def _read_table(path: Path, columns: tuple[int, int]) -> list[Pair]:
-    needed = max(columns) + 1
-    pairs = []
-    for number, line in enumerate(read_lines(path), start=1):
-        cells = line.split("\t") if line.strip() else [""] * needed
-        if len(cells) < needed:
-            raise InputError(
-                f"{path}:{number}: {len(cells)} tab-separated columns, "
-                f"but data.columns = {list(columns)} needs {needed}"
-            )
-        pairs.append((cells[columns[0]], cells[columns[1]]))
-    return pairs
 
 
 def _parallel(name: str, pairs: Sequence[Pair], dropped: int = 0) -> Parallel:

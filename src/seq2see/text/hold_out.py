@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from seq2see.text.lines import Pair
 
 
+def default_size(pairs: int) -> int:
+    """The size of a held-out set that no recipe gives: 1000, but at most 5 % of the pairs."""
+    return min(1000, max(1, pairs // 20))
+
+
 def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
     """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
 
-    A set holds at most 5 % of the pairs, but may always hold one. The rest comes first.
+    The rest comes first.
     """
     # Pairs that share a side move as one group, in an order that depends on their text alone:
     # neither the order of the file nor a sentence with two translations can leak a test sentence
@@ -17,7 +22,6 @@ def hold_out(pairs: Sequence[Pair], count: int, parts: int) -> list[list[Pair]]:
     groups: dict[int, list[int]] = {}
     for index, root in enumerate(_group_roots(pairs)):
         groups.setdefault(root, []).append(index)
-    count = min(count, max(1, len(pairs) // 20))
     # Small groups first: a large one would fill a test set with a few similar sentences.
     large = max(1, count // 100)
     keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]

@@ -1,6 +1,7 @@
 """Text files, plain or gzip: their lines, checked while read."""
 
 import gzip
+import re
 import zlib
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from seq2see.errors import InputError
 Pair = tuple[str, str]  # a source and its target
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 text file, plain or gzip, ended by LF or CR LF alone."""
+def read_text(path: Path) -> str:
+    """Read a UTF-8 text file, plain or gzip, without its byte order mark."""
     try:
         content = path.read_bytes()
         if content[:2] == b"\x1f\x8b":
@@ -32,9 +33,26 @@ def read_lines(path: Path) -> list[str]:
         raise InputError(f"{path}: an empty file; a corpus has one sentence a line")
     if not text.strip("\ufeff\r\n\t "):
         raise InputError(f"{path}: nothing but empty lines; a corpus has one sentence a line")
+    return text.removeprefix("\ufeff")
+
+
+def split_lines(text: str) -> list[str]:
+    """Split a text into its lines, ended by LF or CR LF alone."""
     # splitlines() would also break at U+2028, U+0085 and form feeds, and misalign the two sides.
-    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    lines = text.removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines]
+
+
+def one_line(text: str) -> str:
+    """Replace line breaks, with the spaces around them, by one space."""
+    if "\n" not in text and "\r" not in text:
+        return text
+    return " ".join(line.strip() for line in re.split(r"[\r\n]+", text)).strip()
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a text file."""
+    return split_lines(read_text(path))
 
 
 def read_aligned(*paths: Path) -> list[list[str]]:
