@@ -85,7 +85,7 @@ def work(options: argparse.Namespace) -> dict[str, float]:
     """Measure all figures of one setting in this process."""
     from seq2see.ct2 import engine
     from seq2see.tasks.table import load
-    from seq2see.text.corpora import read_lines
+    from seq2see.text.lines import read_lines
 
     sources = read_lines(options.source)[: options.sentences]
     figures = train_and_validate(options.model, options.seconds)

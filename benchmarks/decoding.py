@@ -24,7 +24,7 @@ from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import search
 from seq2see.scoring.card import machine
 from seq2see.tasks.table import load
-from seq2see.text.corpora import read_lines
+from seq2see.text.lines import read_lines
 
 PARTS = 5
 FAST = "batched_and_cached_sentences_per_second"

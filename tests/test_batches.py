@@ -24,7 +24,7 @@ from seq2see.batches import (
     padding_share,
 )
 from seq2see.recipe.schema import TrainConfig
-from seq2see.text.corpora import read_lines
+from seq2see.text.lines import read_lines
 from seq2see.text.specials import BEGIN, END, PAD
 
 MULTI30K = Path(os.environ.get("SEQ2SEE_DATA", "")) / "multi30k"

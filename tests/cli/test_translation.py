@@ -39,6 +39,19 @@ def test_lines_in_are_lines_out(call: Any, trained: Path, translator: Translator
     assert lines[5] == translator.translate(["neun"])[0]
 
 
+def test_a_text_that_is_the_name_of_a_file_is_warned_of(
+    call: Any, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my own.de").write_text("zwei vier\n")
+    code, out, error = call("translate", "--model", trained, "my own.de", "zwei vier", "x" * 5000)
+    assert code == 0 and out.count("\n") == 3 and out.split("\n")[1] == "two four"
+    assert error.split("\n")[0] == (
+        "seq2see: my own.de is a file; its name is taken as the text. "
+        f"To read its lines: seq2see translate --model {trained} < 'my own.de'"
+    )
+
+
 def test_no_line_in_is_no_line_out(call: Any, trained: Path) -> None:
     assert call("translate", "--model", trained, stdin=b"") == (0, "", "")
 

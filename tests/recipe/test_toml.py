@@ -71,6 +71,7 @@ def test_a_file_of_that_name_takes_precedence_over_a_shipped_recipe(
         ("train.lr=1", "train", "lr", 1.0),
         ("tokenizer.joint=false", "tokenizer", "joint", False),
         ("data.columns=[2, 0]", "data", "columns", (2, 0)),
+        ('data.columns=["en", "de"]', "data", "columns", ("en", "de")),
         ('data.train=["a.de", "a.en"]', "data", "train", ["a.de", "a.en"]),
         (
             'data.test={news = "n.tsv", web = ["w.de", "w.en"]}',
@@ -140,6 +141,26 @@ def test_files_that_are_not_recipes(tmp_path: Path) -> None:
     assert "Not a directory" in refusal(path / "below")
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("multi3k", "multi30k"),
+        ("captions.toml", "captions"),
+        ("Tatoeba", "tatoeba"),
+        ("wmt14", "wmt14-base or wmt14-big"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(name: str, near: str) -> None:
+    assert refusal(name) == f"{name}: no such recipe; did you mean {near}?"
+
+
+def test_a_path_is_answered_with_the_files_beside_it(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    for name in ("mien.toml", "mine", "mine.tml"):
+        missing = tmp_path / name
+        assert refusal(missing) == f"{missing}: no such recipe; did you mean {path}?"
+
+
 def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     assert Recipe.load(write(tmp_path, b"\xef\xbb\xbf" + TEXT.encode())) == Recipe.load(
         write(tmp_path)
@@ -158,7 +179,9 @@ paths = texts | st.tuples(texts, texts).map(list)
     test=st.none() | paths | st.dictionaries(texts, paths),
     lr=st.none() | st.floats(min_value=0, exclude_min=True, allow_infinity=False),
     minutes=st.floats(min_value=1e-300, max_value=1e300),
-    columns=st.tuples(st.integers(0, 9), st.integers(10, 99)),
+    columns=st.none()
+    | st.tuples(st.integers(0, 9), st.integers(10, 99))
+    | st.tuples(texts, texts).filter(lambda names: names[0] != names[1]),
 )
 def test_save_then_load_gives_the_same_recipe(
     source: str,
@@ -166,7 +189,7 @@ def test_save_then_load_gives_the_same_recipe(
     test: Any,
     lr: float | None,
     minutes: float,
-    columns: tuple[int, int],
+    columns: tuple[int, int] | tuple[str, str] | None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     data = {

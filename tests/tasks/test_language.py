@@ -23,6 +23,15 @@ def test_generate_writes_the_same_for_the_same_seed(call: Any, captions: Any) ->
     assert call("generate", "--model", model, "--count", 3, "--seed", 2)[1] != out
 
 
+def test_a_prompt_that_is_the_name_of_a_file_is_warned_of(call: Any, captions: Any) -> None:
+    model = captions.model("language")
+    path = model / "recipe.toml"
+    code, _, error = call("generate", path, "--model", model)
+    call_to_read = f'seq2see generate --model {model} "$(cat {path})"'
+    assert code == 0 and error.count("\n") == 1
+    assert error.startswith(f"seq2see: {path} is a file; ") and f"{call_to_read}\n" in error
+
+
 def test_a_text_begins_with_its_prompt(call: Any, captions: Any) -> None:
     options = ["--model", captions.model("language"), "--json", "--temperature", 0, "--count", 2]
     code, out, _ = call("generate", "Der Mann", "Die", *options)

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,6 +54,16 @@ def test_fill_gives_candidates_for_each_blank(call: Any, captions: Any) -> None:
         assert not tokens & {"<s>", "</s>", "<blank>", "<unk>"}
     code, out, _ = call("fill", "--model", model, stdin=f"{text}\nDer <mask>\n".encode())
     assert code == 0 and out.splitlines()[0] == filled["text"] and len(out.splitlines()) == 5
+
+
+def test_a_text_that_is_the_name_of_a_file_is_warned_of(
+    call: Any, captions: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "<mask>").touch()
+    model = captions.model("masked")
+    code, out, error = call("fill", "<mask>", "--model", model)
+    assert code == 0 and out and error.endswith(f"seq2see fill --model {model} < '<mask>'\n")
 
 
 def test_mistakes_in_filling_are_one_line(call: Any, captions: Any) -> None:

@@ -75,6 +75,7 @@ class CopyData:
             for name in ("train", "val")
         }
         self.tests = ["test"]
+        self.notes: list[str] = []
         self.history = History()
         self.seen: dict[str, int] = {}
 

@@ -117,6 +117,21 @@ def test_every_kind_of_tokenizer_trains_and_loads_again(
     assert first.translate(texts) == again.translate(texts)
 
 
+def test_how_files_were_read_is_said_and_a_header_is_not_trained_on(
+    toy: Any, tmp_path: Path
+) -> None:
+    text = toy.pairs.read_text(encoding="utf-8")
+    path = tmp_path / "[own].csv"
+    path.write_text(f"english;german\n{text}".replace("\t", ";"), encoding="utf-8")
+    languages = ("data.source=en", "data.target=de", "train.steps=2")
+    toy.train(tmp_path / "run", *languages, f"data.train={path}")
+    header, held_out, *_ = toy.said.getvalue().split("\n")
+    assert header == f"{path}: line 1 is a header (english, german); not trained on"
+    assert held_out == "held out of 300 pairs: 15 for val and 15 for test"
+    card = json.loads((tmp_path / "run" / "scorecard.json").read_text(encoding="utf-8"))
+    assert card["corpus"]["train"]["pairs"] == 270
+
+
 def test_a_recipe_without_a_name_needs_an_out(toy: Any) -> None:
     with pytest.raises(InputError, match="out is missing"):
         run.train(toy.recipe())

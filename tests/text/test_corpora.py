@@ -3,22 +3,19 @@
 import gzip
 import hashlib
 import os
-import random
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
 from seq2see.text import corpora
+from seq2see.text.tables import Table
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
 TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
-Pair = tuple[str, str]
 
 
 def config(**keys: Any) -> DataConfig:
@@ -37,66 +34,43 @@ def numbered(count: int, word: str = "satz") -> str:
     return "".join(f"{word} {number}\tsentence {word} {number}\n" for number in range(count))
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", [True, False])
-@given(
-    lines=st.lists(
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r")), min_size=1
-    )
-)
-def test_only_line_feeds_end_lines(
-    lines: list[str], ending: str, last: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    lines = [*lines, "a\u2028b\x85c\x0cd\x1ee"]
-    content = (ending.join(lines) + (ending if last else "")).encode()
-    path = tmp_path_factory.mktemp("lines") / "text"
-    for stored in (content, b"\xef\xbb\xbf" + content, gzip.compress(content)):
-        path.write_bytes(stored)
-        assert corpora.read_lines(path) == [lines[0].removeprefix("\ufeff"), *lines[1:]]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "x.txt: an empty file"),
-        (gzip.compress(b"", mtime=0), "x.txt: an empty file"),
-        (b"\n\r\n \n", "x.txt: nothing but empty lines"),
-        (b"ja\nn\xfcr\n", "x.txt:2: byte 0xfc is not UTF-8"),
-        ("ja\nnein\n".encode("utf-16"), "x.txt:1: byte 0xff is not UTF-8"),
-        (b"ja\nne\0in\n", "x.txt:2: a NUL byte"),
-        (gzip.compress(b"ja\nnein\n" * 99, mtime=0)[:-12], "x.txt: a truncated or corrupt gzip"),
-        (
-            gzip.compress(b"ja\nnein\n" * 99, mtime=0)[:12] + b"\xff" * 30,
-            "x.txt: a truncated or corrupt gzip",
-        ),
-        (gzip.compress(b"ja\n", mtime=0) + b"junk", "x.txt: a truncated or corrupt gzip"),
-        (None, "x.txt: cannot read: No such file"),
-    ],
-)
-def test_a_bad_file_is_named(content: bytes | None, message: str, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "x.txt").write_bytes(content)
-    with pytest.raises(InputError, match=message) as caught:
-        corpora.read_lines(tmp_path / "x.txt")
-    assert "\n" not in str(caught.value)
-
-
 def test_aligned_files_must_have_equally_many_lines(tmp_path: Path) -> None:
     write(tmp_path, a="eins\nzwei\n", b="one\ntwo\nthree\n")
     with pytest.raises(InputError, match=r"a has 2 lines and .*b 3; they must pair up"):
-        corpora.read_pairs(["a", "b"], base=tmp_path)
+        corpora.read_pairs(["a", "b"], config(train="t"), tmp_path)
     with pytest.raises(InputError, match=r"lists 1 files"):
-        corpora.read_pairs(["a"], base=tmp_path)
+        corpora.read_pairs(["a"], config(train="t"), tmp_path)
 
 
 def test_columns_of_a_table(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="7\tone\teins\r\n8\ttwo\tzwei\tmore\r\n\r\n")
-    pairs = corpora.read_pairs("t.tsv", (2, 1), tmp_path)
+    pairs = corpora.read_pairs("t.tsv", config(train="t.tsv", columns=[2, 1]), tmp_path).pairs
     assert pairs == [("eins", "one"), ("zwei", "two"), ("", "")]
-    with pytest.raises(
-        InputError, match=r"t.tsv:1: 3 tab-separated columns, but data.columns = \[0, 3\] needs 4"
-    ):
-        corpora.read_pairs("t.tsv", (0, 3), tmp_path)
+
+
+def test_the_ending_tells_the_format(tmp_path: Path) -> None:
+    json = b'{"en": "one", "de": "eins"}\n'
+    csv = b"en;de\none;eins\n"
+    write(tmp_path, a__jsonl=json, b__ndjson=json, c__json__gz=gzip.compress(json), d__CSV=csv)
+    write(tmp_path, e__csv__gz=gzip.compress(csv), f__tsv="en\tde\none\teins\n", g="eins\tone\n")
+    for path in tmp_path.iterdir():
+        pairs = corpora.read_pairs(path.name, config(train="t"), tmp_path).pairs
+        assert pairs == [("eins", "one")], path
+
+
+def test_aligned_files_may_have_a_header(tmp_path: Path) -> None:
+    write(tmp_path, a="Deutsch\neins\n", b="English\none\n")
+    table = corpora.read_pairs(["a", "b"], config(train="t"), tmp_path)
+    note = "a and b: line 1 is a header (Deutsch, English); not trained on"
+    assert table == Table([("eins", "one")], [note])
+
+
+def test_a_note_on_a_file_is_made_once(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv="de\ten\n" + numbered(3))
+    corpus = corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), tmp_path)
+    assert len(corpus.train.pairs) == len(corpus.val.pairs) == 3
+    note = "line 1 is a header (de, en); not trained on"
+    assert corpus.notes == [f"{tmp_path / 't.tsv'}: {note}"]
 
 
 def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
@@ -149,50 +123,6 @@ def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == expected
 
 
-sentences = st.integers(0, 25).map("s{}".format)
-
-
-@given(
-    pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=60),
-    count=st.integers(1, 9),
-)
-def test_what_is_held_out_is_never_trained_on(pairs: list[Pair], count: int) -> None:
-    train, val, test = corpora.hold_out(pairs, count, 2)
-    assert sorted(train + val + test) == sorted(pairs)
-    for part, others in ((val, train + test), (test, train + val)):
-        assert len(part) <= min(count, max(1, len(pairs) // 20))
-        for side in (0, 1):
-            assert not {pair[side] for pair in part} & {pair[side] for pair in others}
-    positions = [pairs.index(pair) for pair in train]
-    assert len(set(train)) < len(train) or positions == sorted(
-        positions
-    )  # in the order of the file
-    shuffled = random.Random(count).sample(pairs, len(pairs))
-    assert [sorted(part) for part in corpora.hold_out(shuffled, count, 2)] == [
-        sorted(p) for p in (train, val, test)
-    ]
-
-
-def test_case_and_spacing_do_not_make_another_sentence() -> None:
-    pairs = [("Hallo du", "a"), ("hallo  DU ", "b"), ("x", "B")] + [
-        (f"s{n}", f"t{n}") for n in range(97)
-    ]
-    for part in corpora.hold_out(pairs, 5, 2):
-        assert sum(pair in pairs[:3] for pair in part) in (0, 3)
-
-
-def test_large_groups_stay_in_training() -> None:
-    large = [
-        (f"dasselbe {size}", f"always {size} {number}")
-        for size in (300, 40)
-        for number in range(size)
-    ]
-    train, val = corpora.hold_out(
-        large + [(f"s{number}", f"t{number}") for number in range(660)], 50, 1
-    )
-    assert set(large) <= set(train) and len(val) == 50
-
-
 def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
     write(tmp_path, t__tsv=numbered(200), v__tsv=numbered(3, "val"))
     whole = corpora.load(config(train="t.tsv", hold_out=7), tmp_path)
@@ -217,8 +147,36 @@ def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
         InputError, match=r"data.hold_out = 0, but there is no validation set; give data.val"
     ):
         corpora.load(config(train="t.tsv", hold_out=0), tmp_path)
-    at_most = corpora.load(config(train="t.tsv", hold_out=1000), tmp_path)
-    assert len(at_most.val.pairs) == len(at_most.tests["test"].pairs) == 10  # 5 %
+    default = corpora.load(config(train="t.tsv"), tmp_path)
+    assert len(default.val.pairs) == len(default.tests["test"].pairs) == 10  # 5 %
+    assert default.notes == ["held out of 200 pairs: 10 for val and 10 for test"]
+
+
+def test_a_wish_to_hold_out_is_fulfilled_or_refused(tmp_path: Path) -> None:
+    write(tmp_path, t__tsv=numbered(100), v__tsv=numbered(3, "val"))
+    half = corpora.load(config(train="t.tsv", hold_out=25), tmp_path)
+    assert [len(part.pairs) for part in (half.train, half.val, half.tests["test"])] == [50, 25, 25]
+    assert half.notes == ["held out of 100 pairs: 25 for val and 25 for test"]
+    with pytest.raises(
+        InputError,
+        match=r"data.hold_out = 200: val and test of that size would take more than half of 100 "
+        r"pairs; ask for up to 25, or give data.val and data.test$",
+    ):
+        corpora.load(config(train="t.tsv", hold_out=200), tmp_path)
+    only_test = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=50), tmp_path)
+    assert only_test.notes == ["held out of 100 pairs: 50 for test"]
+    with pytest.raises(InputError, match=r"= 51: test of that .* up to 50, or give data.test$"):
+        corpora.load(config(train="t.tsv", val="v.tsv", hold_out=51), tmp_path)
+
+
+def test_a_wish_that_groups_do_not_allow_is_reduced_and_said(tmp_path: Path) -> None:
+    same = "".join(f"immer dasselbe\tanother {number}\n" for number in range(70))
+    write(tmp_path, t__tsv=numbered(30) + same)
+    corpus = corpora.load(config(train="t.tsv", hold_out=20), tmp_path)
+    assert corpus.notes == [
+        "data.hold_out = 20, but held out of 100 pairs: 20 for val and 10 for test; "
+        "the others share sentences with too many pairs"
+    ]
 
 
 def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
@@ -298,6 +256,7 @@ def test_holding_out_of_tatoeba() -> None:
     assert time.process_time() - started < 10  # measured: 2 seconds
     test = corpus.tests["test"]
     assert [len(part.pairs) for part in (corpus.train, corpus.val, test)] == [167_813, 1000, 1000]
+    assert corpus.train.digest.startswith("d5754577f89e7546")
     for side in (0, 1):
         known = {pair[side] for pair in corpus.train.pairs}
         assert not any(pair[side] in known for pair in corpus.val.pairs + test.pairs)

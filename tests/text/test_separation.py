@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
 from seq2see.text import corpora
-from seq2see.text.corpora import Pair
 from seq2see.text.history import History, fingerprints
+from seq2see.text.lines import Pair
 from seq2see.text.separation import Corpus, split_again
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import TokenizerConfig
-from seq2see.text import corpora, subwords, tokenizers
+from seq2see.text import subwords, tokenizers
+from seq2see.text.lines import read_lines
 from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2see.text.subwords import N_BEST, SHARPNESS, Subwords
 from seq2see.text.tokenizers import Tokenizer
@@ -54,7 +55,7 @@ any_text = st.text(max_size=30) | st.lists(st.sampled_from([*TEXTS, *SPECIALS, "
 
 
 def lines(split: str, language: str) -> list[str]:
-    return corpora.read_lines(MULTI30K / f"{split}.{language}.gz")
+    return read_lines(MULTI30K / f"{split}.{language}.gz")
 
 
 @every

@@ -8,7 +8,7 @@ from pathlib import Path
 from seq2see.ct2.engines import load
 from seq2see.errors import InputError
 from seq2see.tasks.translation_engine import TranslationEngine
-from seq2see.text.corpora import read_lines
+from seq2see.text.lines import read_lines
 
 
 @dataclass(frozen=True)

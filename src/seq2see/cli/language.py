@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from seq2see.cli.options import Device, Json, Merge, Model
+from seq2see.cli.options import Device, Json, Merge, Model, warn_of_files
 from seq2see.errors import InputError
 
 Texts = Annotated[
@@ -56,6 +56,7 @@ def generate(
         raise InputError(f"--top-p {top_p:g} must be more than 0 and at most 1")
     writer = load_language(model, device, "language")
     sampling = Sampling(temperature, top_k, top_p, seed)
+    warn_of_files(prompts or [], "generate", model, from_stdin=False)
     for prompt in prompts or [""]:
         texts = writer.generate(prompt, count, sampling, max_length)
         if as_json:
@@ -81,6 +82,7 @@ def fill(
     from seq2see.tasks.table import load_language
 
     filler = load_language(model, device, "masked")
+    warn_of_files(texts or [], "fill", model)
     for text in _read(texts):
         filled = filler.fill(text, top)
         if as_json:

@@ -1,6 +1,9 @@
 """Options that commands share, the files they name, and the printing of results."""
 
 import json
+import os
+import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,7 +43,7 @@ Beam = Annotated[
 
 def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], list[str]]:
     """Read the lines of --source and --reference; [] for a file that is not given."""
-    from seq2see.text.corpora import read_aligned, read_lines
+    from seq2see.text.lines import read_aligned, read_lines
 
     if source is None:
         if reference is not None:
@@ -50,6 +53,17 @@ def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], 
         return read_lines(source), []
     sources, references = read_aligned(source, reference)
     return sources, references
+
+
+def warn_of_files(texts: Iterable[str], command: str, model: Path, from_stdin: bool = True) -> None:
+    """Warn of each text that is the name of a file, with the call that reads the file."""
+    call = f"seq2see {command} --model {shlex.quote(str(model))}"
+    for text in texts:
+        if os.path.isfile(text):
+            file = shlex.quote(text)
+            source = f"< {file}" if from_stdin else f'"$(cat {file})"'
+            taken = f"{text} is a file; its name is taken as the text"
+            print(f"seq2see: {taken}. To read its lines: {call} {source}", file=sys.stderr)
 
 
 def show(values: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:

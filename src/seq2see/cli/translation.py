@@ -20,6 +20,7 @@ from seq2see.cli.options import (
     check_out,
     read_texts,
     show,
+    warn_of_files,
     write_lines,
 )
 from seq2see.errors import InputError
@@ -55,6 +56,7 @@ def translate(
     width = beam or translator.recipe.decode.beam
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
+    warn_of_files(texts or [], "translate", model)
     lines = iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
     done = 0
     for chunk in _chunks(lines, 1 if sys.stdin.isatty() else LINES_PER_CHUNK):
@@ -101,7 +103,7 @@ def score(
     """
     from seq2see.ct2.engines import load
     from seq2see.scoring.likelihood import likelihood
-    from seq2see.text.corpora import read_aligned
+    from seq2see.text.lines import read_aligned
 
     paths = [target] if target2 is None else [target, target2]
     sources, *targets = read_aligned(source, *paths)
@@ -152,7 +154,7 @@ def evaluate(
         raise InputError(f"--data and --test choose a test set of the recipe; {rule}")
     from seq2see.ct2.engines import load
     from seq2see.tasks.translate import evaluate as evaluate_texts
-    from seq2see.text.corpora import read_aligned
+    from seq2see.text.lines import read_aligned
 
     sources, references = read_aligned(source, reference)
     if out is not None:

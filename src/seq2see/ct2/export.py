@@ -22,8 +22,8 @@ from seq2see.scoring.bleu import score
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
-from seq2see.text.corpora import Pair
 from seq2see.text.history import History
+from seq2see.text.lines import Pair
 
 PRECISIONS = ("int8", "float32")
 COMPARED = 100  # real sentences, beside the random ones

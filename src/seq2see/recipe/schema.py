@@ -17,7 +17,11 @@ Paths = str | list[str]
 
 
 class DataConfig(Section):
-    """Text or pictures: a named corpus, or paths (a list of two aligned files, or one TSV)."""
+    """Text or pictures: a named corpus, or paths.
+
+    A path is a TSV, CSV (.csv) or JSONL (.jsonl, .ndjson) file, a folder of {split}.{language}, or
+    a list of two aligned files; all plain or gzip.
+    """
 
     source: str = "de"  # language code; picks the file ending and spaCy's rules
     target: str = "en"
@@ -26,8 +30,12 @@ class DataConfig(Section):
     train: Paths | None = None
     val: Paths | None = None
     test: dict[str, Paths] | Paths | None = None  # a table name = path for several
-    columns: tuple[Whole, Whole] = (0, 1)  # of source and target in a TSV, from 0
-    hold_out: Whole = 1000  # pairs held out from train for val, and for test, if not given
+    # Source and target of a table: two numbers from 0, or two names of a header or of JSON keys.
+    # By default those that the header or the keys give to the languages, else [0, 1].
+    columns: tuple[int, int] | tuple[str, str] | None = None
+    # Pairs held out of train for val, and for test, where these are not given: at most half of
+    # them together. By default 1000 each, or 5 % of a small corpus.
+    hold_out: Whole | None = None
     limit: Count | None = None  # training pairs to use; captions: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted
@@ -39,7 +47,17 @@ class DataConfig(Section):
     @field_validator("columns", mode="before")
     @classmethod
     def _columns_are_a_pair(cls, value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
+        if value is None:
+            return None
+        columns = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        numbers = all(type(column) is int and column >= 0 for column in columns)
+        names = all(isinstance(column, str) for column in columns)
+        if len(columns) != 2 or not (numbers or names):
+            rule = "must be two numbers from 0 or two names"
+            raise ValueError(f"data.columns = {value!r} {rule}, of source and target")
+        if columns[0] == columns[1]:
+            raise ValueError(f"data.columns = {list(columns)} must be two different columns")
+        return columns
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -53,8 +71,6 @@ class DataConfig(Section):
             raise ValueError(
                 f"data.source and data.target are both {self.source!r}; they must differ"
             )
-        if self.columns[0] == self.columns[1]:
-            raise ValueError(f"data.columns {list(self.columns)} must name two different columns")
         tests = self.test if isinstance(self.test, dict) else {}
         lists = {"train": self.train, "val": self.val, "test": self.test}
         for key, paths in (

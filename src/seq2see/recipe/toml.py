@@ -39,8 +39,10 @@ def read(path: str | Path) -> dict[str, Any]:
             text = Path(path).read_bytes().decode("utf-8-sig")
         return tomllib.loads(text)
     except FileNotFoundError:
-        known = ", ".join(shipped())
-        raise InputError(f"{path}: no such recipe; give a path or a shipped one: {known}") from None
+        near = " or ".join(_near_recipes(Path(path)))
+        known = f"give a path or a shipped one: {', '.join(shipped())}"
+        hint = f"did you mean {near}?" if near else known
+        raise InputError(f"{path}: no such recipe; {hint}") from None
     except OSError as error:
         raise InputError(
             f"{path}: cannot read the recipe: {os.strerror(error.errno or 0)}"
@@ -51,6 +53,15 @@ def read(path: str | Path) -> dict[str, Any]:
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
+
+
+def _near_recipes(path: Path) -> list[str]:
+    """List recipes of a similar name: files beside the path, and shipped ones."""
+    beside = {file.stem: str(file) for file in sorted(path.parent.glob("*.toml"))}
+    names = {name: name for name in shipped()} | beside
+    near = difflib.get_close_matches(path.stem, names, cutoff=0.75)
+    near = near or [name for name in names if path.stem and name.startswith(path.stem)]
+    return [names[name] for name in near]
 
 
 def override(table: dict[str, Any], given: str) -> None:
@@ -83,7 +94,7 @@ def first_problem(error: ValidationError, known: Sequence[str]) -> str:
     path = [str(part) for part in problem["loc"] if part not in types]
     key = ".".join(path)
     if unknown:
-        nearest = _nearest(path, known)
+        nearest = " or ".join(_nearest(path, known))
         siblings = ", ".join(_siblings(path, known))
         hint = f"did you mean {nearest}?" if nearest else f"known: {siblings}"
         return f"unknown key {key}; {hint}"
@@ -94,14 +105,15 @@ def first_problem(error: ValidationError, known: Sequence[str]) -> str:
     return f"{key} = {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
-def _nearest(path: list[str], known: Sequence[str]) -> str | None:
-    """Guess the key meant by an unknown one: a misspelt sibling, or a key of another table."""
-    for keys, cutoff in ((_siblings(path, known), 0.6), (known, 0.8)):
-        names = {key.rpartition(".")[2]: key for key in keys}
-        matches = difflib.get_close_matches(path[-1], names, n=1, cutoff=cutoff)
-        if matches:
-            return names[matches[0]]
-    return None
+def _nearest(path: list[str], known: Sequence[str]) -> list[str]:
+    """Guess the key meant: a misspelt or abridged sibling, or one of that name elsewhere."""
+    name = path[-1]
+    siblings = {key.rpartition(".")[2]: key for key in _siblings(path, known)}
+    if misspelt := difflib.get_close_matches(name, siblings, n=1, cutoff=0.7):
+        return [siblings[misspelt[0]]]
+    words = set(name.split("_"))
+    longer = [key for sibling, key in siblings.items() if words <= set(sibling.split("_"))]
+    return longer or [key for key in known if key.rpartition(".")[2] == name]
 
 
 def _siblings(path: list[str], known: Sequence[str]) -> list[str]:

@@ -47,6 +47,7 @@ class PictureData:
             for part in (self.corpus.train, self.corpus.val)
         }
         self.tests = list(self.corpus.tests)
+        self.notes: list[str] = []
 
     def _separated(self, corpus: PictureCorpus, history: History) -> tuple[PictureCorpus, History]:
         """Leave out held-out pictures that an ancestor was trained on."""

@@ -1,5 +1,6 @@
 """The contract of a task; the training loop knows no task."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -39,6 +40,7 @@ class Data(Protocol):
     grows: ClassVar[bool]  # whether a run may continue on more of it
     parts: dict[str, dict[str, Any]]  # training and validation set: their sizes and SHA-256
     tests: list[str]
+    notes: Sequence[str]  # remarks for the user on how the files were read
     history: History  # fingerprints of all of it
     left_out: int  # new training examples that share a sentence with a held-out set
     seen: dict[str, int]  # held-out examples left out since a parent was trained on them

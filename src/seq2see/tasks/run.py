@@ -142,6 +142,8 @@ def _train(
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     run_directory.make(folder)
     parent = start.parent
+    for note in data.notes:
+        stages.console.print(note, highlight=False, markup=False)
     saved = checkpoint.saved_in(folder / "checkpoints")
     with stages:
         data.prepare(folder, parent)

@@ -135,6 +135,7 @@ class TextData:
             for part in (self.corpus.train, self.corpus.val)
         }
         self.tests = list(self.corpus.tests)
+        self.notes = self.corpus.notes
         self.history = self.corpus.history
         self.left_out = self.corpus.left_out
         held_out = {"val": self.corpus.val, **self.corpus.tests}

@@ -1,9 +1,5 @@
-"""Parallel corpora: aligned files, TSV, directories and named corpora, checked while read."""
+"""Parallel corpora: aligned files, tables, directories and named corpora, checked while read."""
 
-import gzip
-import hashlib
-import zlib
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +7,14 @@ from typing import TYPE_CHECKING
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
-from seq2see.text.parallel import Pair as Pair
+from seq2see.text.headers import is_header, shown
+from seq2see.text.hold_out import default_size, hold_out
+from seq2see.text.jsonl import ENDINGS, read_jsonl
+from seq2see.text.lines import Pair, read_aligned
 from seq2see.text.parallel import Parallel as Parallel
-from seq2see.text.parallel import Splits, normalised
+from seq2see.text.parallel import Splits
 from seq2see.text.progress import Progress, silent
+from seq2see.text.tables import Table, read_table
 
 if TYPE_CHECKING:  # numpy is slow to import
     from seq2see.text.history import History
@@ -66,26 +66,14 @@ def _load_files(
     train_paths, val_paths, test_paths = _locate(config, data)
     first = train_paths if isinstance(train_paths, str) else train_paths[0]
     progress(f"reading {Path(first).name}", None)
-    train = _read("train", train_paths, config, data)
-    val = None if val_paths is None else _read("val", val_paths, config, data)
-    tests = {name: _read(name, paths, config, data) for name, paths in test_paths.items()}
+    notes: list[str] = []
+    train = _read("train", train_paths, config, data, notes)
+    val = None if val_paths is None else _read("val", val_paths, config, data, notes)
+    tests = {name: _read(name, paths, config, data, notes) for name, paths in test_paths.items()}
     missing = [name for name, split in (("val", val), ("test", tests)) if not split]
-    if missing and config.hold_out:
+    if missing and config.hold_out != 0:
         progress(f"holding out {' and '.join(missing)} from {len(train.pairs):,} pairs", None)
-        from seq2see.text.separation import known, split_again
-
-        seen = known(train.pairs, history)
-        if history.held_out:
-            kept, *held_out = split_again(train.pairs, history, missing)
-        else:
-            kept, *held_out = hold_out(train.pairs, config.hold_out, len(missing), seen)
-        if not kept or not all(held_out):
-            learned = f" ({sum(seen):,} of them known to {history.path})" if any(seen) else ""
-            raise InputError(
-                f"data.train = {config.train!r}: {len(train.pairs)} pairs{learned} are too few or "
-                f"too much alike to hold out {' and '.join(missing)}; "
-                f"give data.{' and data.'.join(missing)}"
-            )
+        kept, *held_out = _hold_out(train.pairs, missing, config, history, notes)
         train = Parallel.of("train", kept, train.dropped)
         splits = {
             name: Parallel.of(name, pairs) for name, pairs in zip(missing, held_out, strict=True)
@@ -96,118 +84,64 @@ def _load_files(
         train = Parallel.of("train", train.pairs[: config.limit], train.dropped)
     if val is None:
         raise InputError("data.hold_out = 0, but there is no validation set; give data.val")
-    return train, val, tests
+    return Splits(train, val, tests, list(dict.fromkeys(notes)))
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 text file, plain or gzip, ended by LF or CR LF alone."""
-    try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
-        raise InputError(
-            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; a corpus is UTF-8 text"
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: a truncated or corrupt gzip file: {error}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror}") from None
-    if (nul := text.find("\0")) >= 0:
-        raise InputError(f"{path}:{text.count(chr(10), 0, nul) + 1}: a NUL byte; a corpus is text")
-    if not text:
-        raise InputError(f"{path}: an empty file; a corpus has one sentence a line")
-    if not text.strip("\ufeff\r\n\t "):
-        raise InputError(f"{path}: nothing but empty lines; a corpus has one sentence a line")
-    # splitlines() would also break at U+2028, U+0085 and form feeds, and misalign the two sides.
-    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
-    return [line.removesuffix("\r") for line in lines]
-
-
-def read_aligned(*paths: Path) -> list[list[str]]:
-    """Read text files that must have equally many lines."""
-    texts = [read_lines(path) for path in paths]
-    for path, lines in zip(paths, texts, strict=True):
-        if len(lines) != len(texts[0]):
-            raise InputError(
-                f"{paths[0]} has {len(texts[0])} lines and {path} {len(lines)}; they must pair up"
-            )
-    return texts
-
-
-def read_pairs(
-    paths: Paths, columns: tuple[int, int] = (0, 1), base: Path | None = None
-) -> list[Pair]:
-    """Read the pairs of a TSV (one path) or of two line-aligned files (a list of two)."""
+def read_pairs(paths: Paths, config: DataConfig, base: Path | None = None) -> Table:
+    """Read the pairs of a table (one path) or of two line-aligned files (a list of two)."""
     if isinstance(paths, str):
-        return _read_table(_resolve(paths, base), columns)
+        path = _resolve(paths, base)
+        is_jsonl = path.name.lower().removesuffix(".gz").endswith(ENDINGS)
+        return read_jsonl(path, config) if is_jsonl else read_table(path, config)
     if len(paths) != 2:
         raise InputError(
             f"{paths}: lists {len(paths)} files; two aligned files are [source, target]"
         )
     sources, targets = read_aligned(*(_resolve(path, base) for path in paths))
-    return list(zip(sources, targets, strict=True))
+    pairs = list(zip(sources, targets, strict=True))
+    if not is_header(pairs[0], config):
+        return Table(pairs, [])
+    note = f"{' and '.join(paths)}: line 1 is a header ({shown(pairs[0])}); not trained on"
+    return Table(pairs[1:], [note])
 
 
-def hold_out(
-    pairs: Sequence[Pair], count: int, parts: int, seen: Sequence[bool] = ()
+def _hold_out(
+    pairs: list[Pair],
+    names: list[str],
+    config: DataConfig,
+    history: "History",
+    notes: list[str],
 ) -> list[list[Pair]]:
-    """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
+    """Split off the sets that the recipe does not give; the training set comes first."""
+    from seq2see.text.separation import known, split_again
 
-    A set holds at most 5 % of the pairs, but may always hold one. The rest comes first, with all
-    that share a sentence with a pair marked in `seen`.
-    """
-    # Pairs that share a side move as one group, in an order that depends on their text alone:
-    # neither the order of the file nor a sentence with two translations can leak a test sentence
-    # into training.
-    groups: dict[int, list[int]] = {}
-    for index, root in enumerate(_group_roots(pairs)):
-        groups.setdefault(root, []).append(index)
-    known = {index for index, flag in enumerate(seen) if flag}
-    unseen = [group for group in groups.values() if known.isdisjoint(group)]
-    count = min(count, max(1, len(pairs) // 20))
-    # Small groups first: a large one would fill a test set with a few similar sentences.
-    large = max(1, count // 100)
-    keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]
-
-    def order(group: list[int]) -> tuple[int, bytes]:
-        size = len(group) if len(group) > large else 0
-        return size, min(keys[index] for index in group)
-
-    sizes = [0] * parts
-    split_of = [0] * len(pairs)
-    for group in sorted(unseen, key=order):
-        part = next((part for part in range(parts) if sizes[part] + len(group) <= count), None)
-        if part is not None:
-            sizes[part] += len(group)
-            for index in group:
-                split_of[index] = part + 1
-    splits: list[list[Pair]] = [[] for _ in range(parts + 1)]
-    for pair, split in zip(pairs, split_of, strict=True):
-        splits[split].append(pair)
-    return splits
-
-
-def _group_roots(pairs: Sequence[Pair]) -> list[int]:
-    """Find the first pair of each pair's group, by union–find over the texts of both sides."""
-    parent = list(range(len(pairs)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    for side in (0, 1):
-        first: dict[str, int] = {}
-        for index, pair in enumerate(pairs):
-            one = root(index)
-            other = root(first.setdefault(normalised(pair[side]), index))
-            parent[max(one, other)] = min(one, other)
-    return [root(index) for index in range(len(pairs))]
+    if history.held_out:
+        return split_again(pairs, history, names)
+    wish = config.hold_out
+    both = " and ".join(names)
+    keys = " and ".join(f"data.{name}" for name in names)
+    if wish is not None and wish * len(names) * 2 > len(pairs):
+        most = len(pairs) // len(names) // 2
+        rule = f"{both} of that size would take more than half of {len(pairs):,} pairs"
+        raise InputError(f"data.hold_out = {wish}: {rule}; ask for up to {most:,}, or give {keys}")
+    seen = known(pairs, history)
+    size = default_size(len(pairs)) if wish is None else wish
+    parts = hold_out(pairs, size, len(names), seen)
+    if not all(parts):
+        learned = f" ({sum(seen):,} of them known to {history.path})" if any(seen) else ""
+        raise InputError(
+            f"data.train = {config.train!r}: {len(pairs):,} pairs{learned} are too few or too much "
+            f"alike to hold out {both}; give {keys}"
+        )
+    sizes = [f"{len(part):,} for {name}" for name, part in zip(names, parts[1:], strict=True)]
+    note = f"held out of {len(pairs):,} pairs: {' and '.join(sizes)}"
+    if wish is not None and any(len(part) < wish for part in parts[1:]):
+        reason = "the others share sentences with too many pairs"
+        if any(seen):
+            reason += f", or are known to {history.path}"
+        note = f"data.hold_out = {wish}, but {note}; {reason}"
+    notes.append(note)
+    return parts
 
 
 def _load_captions(
@@ -227,7 +161,7 @@ def _load_captions(
         if config.source == "en":
             pairs = [(english, german) for german, english in pairs]
         splits[name] = Parallel.of(name, pairs)
-    return splits.pop("train"), splits.pop("val"), splits
+    return Splits(splits.pop("train"), splits.pop("val"), splits)
 
 
 def _locate(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None, dict[str, Paths]]:
@@ -274,25 +208,16 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
     return splits
 
 
-def _read(name: str, paths: Paths, config: DataConfig, base: Path | None) -> Parallel:
-    parallel = Parallel.of(name, read_pairs(paths, config.columns, base))
+def _read(
+    name: str, paths: Paths, config: DataConfig, base: Path | None, notes: list[str]
+) -> Parallel:
+    """Read a split, and append remarks on its files to the notes."""
+    table = read_pairs(paths, config, base)
+    notes += table.notes
+    parallel = Parallel.of(name, table.pairs)
     if not parallel.pairs:
         raise InputError(f"{paths}: no pair has text on both sides")
     return parallel
-
-
-def _read_table(path: Path, columns: tuple[int, int]) -> list[Pair]:
-    needed = max(columns) + 1
-    pairs = []
-    for number, line in enumerate(read_lines(path), start=1):
-        cells = line.split("\t") if line.strip() else [""] * needed
-        if len(cells) < needed:
-            raise InputError(
-                f"{path}:{number}: {len(cells)} tab-separated columns, "
-                f"but data.columns = {list(columns)} needs {needed}"
-            )
-        pairs.append((cells[columns[0]], cells[columns[1]]))
-    return pairs
 
 
 def _resolve(path: str, base: Path | None) -> Path:

@@ -17,7 +17,8 @@ from safetensors import SafetensorError
 
 from seq2see.errors import InputError
 from seq2see.files import write_atomically
-from seq2see.text.parallel import Pair, normalised
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import normalised
 
 FILE = "history.safetensors"
 BYTES = 8  # of a fingerprint

@@ -1,10 +1,11 @@
 """Sentence pairs of a corpus and its splits."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-Pair = tuple[str, str]
+from seq2see.text.lines import Pair
 
 
 def normalised(text: str) -> str:
@@ -33,4 +34,10 @@ class Parallel:
         return cls(name, kept, digest.hexdigest(), dropped + len(pairs) - len(kept), seen)
 
 
-Splits = tuple[Parallel, Parallel, dict[str, Parallel]]  # train, val and tests
+class Splits(NamedTuple):
+    """Training, validation and test sets as they were read."""
+
+    train: Parallel
+    val: Parallel
+    tests: dict[str, Parallel]
+    notes: Sequence[str] = ()  # remarks for the user on how they were read

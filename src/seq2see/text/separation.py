@@ -8,7 +8,8 @@ from itertools import compress
 import numpy as np
 
 from seq2see.text.history import History, all_seen, empty, fingerprints, keys, other_data, shared
-from seq2see.text.parallel import Pair, Parallel, Splits
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Parallel, Splits
 
 NAMES = {"val": "val", "test": "test/test"}  # of sets that were held out, in a history
 
@@ -21,6 +22,7 @@ class Corpus:
     val: Parallel
     tests: dict[str, Parallel]
     history: History = field(compare=False)  # of the pairs before they were joined
+    notes: Sequence[str] = ()  # remarks for the user on how the files were read
     left_out: int = 0  # new training pairs that share a sentence with the held-out sets of the run
 
 
@@ -53,7 +55,7 @@ def separated(splits: Splits, history: History) -> Corpus:
     If the history is that of the run itself, new training pairs that share a sentence with a
     held-out set are left out, too.
     """
-    train, val, tests = splits
+    train, val, tests, notes = splits
     val = _unseen(val, history)
     tests = {name: _unseen(test, history) for name, test in tests.items()}
     held_out = {f"test/{name}": fingerprints(test.pairs) for name, test in tests.items()}
@@ -66,7 +68,7 @@ def separated(splits: Splits, history: History) -> Corpus:
     if leaks.any():
         train = Parallel.of("train", compress(train.pairs, ~leaks), train.dropped)
     own = replace(history, train=prints[~leaks], held_out=held_out)
-    return Corpus(train, val, tests, own, left_out=int(leaks.sum()))
+    return Corpus(train, val, tests, own, notes, int(leaks.sum()))
 
 
 def _unseen(held_out: Parallel, history: History) -> Parallel:
