@@ -173,6 +173,7 @@ def test_an_export_is_all_that_translating_needs(
     }
     assert {path.name for path in (tmp_path / "out").iterdir()} == names | {
         "engine.json",
+        "history.safetensors",
         "scorecard.json",
     }
     assert [path.name for path in tmp_path.iterdir()] == ["out"]  # and nothing beside it

@@ -22,7 +22,7 @@ class Corpus:
     val: Parallel
     tests: dict[str, Parallel]
     history: History = field(compare=False)  # of the pairs before they were joined
-    notes: Sequence[str] = ()  # remarks for the user on how the files were read
+    notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
     left_out: int = 0  # new training pairs that share a sentence with the held-out sets of the run
 
 
