@@ -15,7 +15,7 @@ ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 # The folders and files of the package, in the order of the flow.
 FLOW = ["errors", "files", "recipe", "text", "pictures", "batches", "layers", "models", "training"]
-FLOW += ["decoding", "scoring", "tasks", "ct2", "see", "bench", "api", "cli"]
+FLOW += ["decoding", "scoring", "tasks", "ct2", "see", "bench", "api", "cli", "__main__"]
 PLACE = {name: place for place, name in enumerate([*FLOW, "seq2see"])}
 CORE = ["layers/masks", "layers/attention", "layers/positions", "layers/blocks"]
 CORE += ["models/transformer"]

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
@@ -22,6 +23,9 @@ def test_the_wheel_runs_the_demo_outside_the_checkout(tmp_path: Path) -> None:
     ]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("seq2see-*.whl")
+    files = set(zipfile.ZipFile(wheel).namelist())
+    recipes = {f"seq2see/recipes/{path.name}" for path in (CHECKOUT / "recipes").glob("*.toml")}
+    assert recipes | {"seq2see/py.typed", "seq2see/__main__.py"} <= files
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run(

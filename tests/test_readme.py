@@ -41,6 +41,21 @@ def test_links_lead_somewhere(name: str) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_what_messages_tell_to_install_is_in_an_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    libraries = {re.split(r"[<>=]", library)[0] for extra in extras.values() for library in extra}
+    hinted = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"pip install (\S+?)[\"\s]", path.read_text(encoding="utf-8"))
+    }
+    assert {"ctranslate2", "spacy", "scikit-learn"} <= hinted <= libraries
+    for_users = set(extras) - {"serve", "test", "dev"}
+    for page in PAGES.values():
+        assert {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)} == for_users
+
+
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_examples_are_real(page: str) -> None:
     (recipe,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)

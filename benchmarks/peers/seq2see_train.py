@@ -35,6 +35,9 @@ class Listener:
         if done:
             raise Enough
 
+    def mark(self, seconds: float, tokens: int) -> None:
+        """Ignore the start of the speed's measurement."""
+
     def say(self, text: str) -> None:
         """Ignore messages."""
 
@@ -70,7 +73,7 @@ def main() -> None:
     meter = worker.Meter(job)
     with tempfile.TemporaryDirectory() as folder:
 
-        def validate(model: torch.nn.Module) -> Any:
+        def validate(model: torch.nn.Module, share: float) -> Any:
             raise AssertionError("the epoch ended before the measurement did")
 
         loss = Translate(recipe).loss

@@ -43,6 +43,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "peers translation": peers.translation,
         "utilisation": speed.utilisation,
         "frontier": speed.frontier,
+        "busy": speed.busy,
         "optimizers": speed.optimizers,
     },
     "docs/scores.md": {

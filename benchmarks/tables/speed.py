@@ -1,4 +1,4 @@
-"""Tables of docs/speed.md other than the peers', from `seq2see bench` and `optimizers.py`."""
+"""Tables of docs/speed.md other than the peers', from `seq2see bench` and scripts."""
 
 import statistics
 
@@ -57,6 +57,36 @@ def frontier() -> str:
         f"medians of {result['rounds']} round(s); {computer(result)}; {result['signature']}"
     )
     return f"{table(head, *rows)}\n\n{note}\n\n{FRONTIER}"
+
+
+def busy() -> str:
+    """Compare ways to wait, beside other busy processes, with the fair share of two threads."""
+    if (result := raw("busy")) is None:
+        return NOT_YET
+    threads = result["machine"]["threads"]
+    best = {row["setting"]: row for row in result["rows"] if row["busy"] == 0}
+    idle = best[next(iter(best))]
+    rows = []
+    for row in result["rows"]:
+        fair = idle["updates_per_second"] * threads / (threads + row["busy"])
+        rows.append(
+            (
+                f"{row['busy']}",
+                row["setting"],
+                f"{row['updates_per_second']:.2f}",
+                f"{row['updates_per_second'] / fair:.0%}",
+                f"{row['validation_seconds']:.1f} s",
+                f"{row['torch_sentences_per_second']:,.0f}",
+                f"{row['ct2_sentences_per_second']:,.0f}",
+            )
+        )
+    head = ("busy processes", "waiting", "updates/s", "of the fair share", "validation")
+    head += ("sentences/s, torch", "sentences/s, ct2")
+    note = (
+        f"Medians of {result['rounds']} rounds in turn, {result['seconds']:g} s of training and "
+        f"{result['sentences']} sentences each; {computer(result)}"
+    )
+    return f"{table(head, *rows)}\n\n{note}"
 
 
 def optimizers() -> str:

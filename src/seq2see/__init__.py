@@ -1,4 +1,18 @@
-"""seq2see: sequence to sequence you can see."""
+"""Sequence to sequence you can see.
+
+Train a model, open it, and use it:
+
+    seq2see.train("captions", out="runs/captions")    a recipe's file or name → a run directory
+    translator = seq2see.load("runs/captions")        a Translator, or an Engine by CTranslate2
+    translator.translate(["Ein Hund bellt."])         the best translation of each text
+    translator.score(sources, targets)                log-probabilities of given translations
+    translator.explain("Ein Hund bellt.").weights     every attention map, by layer
+    seq2see.load_language("runs/captions-language")   a LanguageModel: generate, fill, classify
+    seq2see.load_pictures("runs/vit-digits")          a PictureModel: classify, explain
+
+The layers and models work on their own: attend, MultiHeadAttention, EncoderLayer, Transformer,
+CausalModel, VisionTransformer and others. Masks are boolean, and True means "may attend".
+"""
 
 from typing import TYPE_CHECKING
 
@@ -12,6 +26,7 @@ __all__ = [
     "Classifier",
     "DecoderLayer",
     "EncoderLayer",
+    "Engine",
     "Explanation",
     "FeedForward",
     "Hypothesis",
@@ -76,3 +91,7 @@ else:
         import seq2see.api
 
         return getattr(seq2see.api, name)
+
+    def __dir__() -> list[str]:
+        """List the public names, imported or not."""
+        return ["__version__", *__all__]

@@ -1,36 +1,61 @@
 """The public names; `seq2see` imports them on demand, as torch is slow to import."""
 
-from seq2see.batches import Batch, collate
-from seq2see.decoding.hypotheses import Hypothesis, Search
-from seq2see.decoding.long_text import Translation
-from seq2see.decoding.sampling import Sampling
-from seq2see.decoding.search import beam_search, greedy, search
-from seq2see.errors import InputError, WorkError
-from seq2see.layers.attention import MultiHeadAttention, attend
-from seq2see.layers.blocks import DecoderLayer, EncoderLayer, FeedForward
-from seq2see.layers.interop import (
-    attention_from_torch,
-    attention_to_torch,
-    decoder_layer_from_torch,
-    decoder_layer_to_torch,
-    encoder_layer_from_torch,
-    encoder_layer_to_torch,
-    mask_from_torch,
-)
-from seq2see.layers.mask_patterns import order_mask, packed_mask, prefix_mask, window_mask
-from seq2see.layers.masks import causal_mask, combine, padding_mask
-from seq2see.layers.positions import rotate, sinusoidal
-from seq2see.layers.scores import Additive, Bilinear, Projected, dot, scaled_dot
-from seq2see.layers.trace import Trace
-from seq2see.models.language import CausalModel, Classifier, MaskedModel, PrefixModel
-from seq2see.models.reduced import with_merging, with_pruning, with_top
-from seq2see.models.transformer import Transformer
-from seq2see.models.vit import VisionTransformer
-from seq2see.recipe.schema import Recipe
-from seq2see.scoring.likelihood import Scored
-from seq2see.tasks.one_sided import LanguageModel
-from seq2see.tasks.picture_model import PictureModel
-from seq2see.tasks.run import train
-from seq2see.tasks.table import load, load_language, load_pictures
-from seq2see.tasks.translator import Explanation, Translator
-from seq2see.training.loss import smoothed_loss
+from seq2see.batches import Batch as Batch
+from seq2see.batches import collate as collate
+from seq2see.ct2.engine import Engine as Engine
+from seq2see.ct2.engines import load as load
+from seq2see.decoding.hypotheses import Hypothesis as Hypothesis
+from seq2see.decoding.hypotheses import Search as Search
+from seq2see.decoding.long_text import Translation as Translation
+from seq2see.decoding.sampling import Sampling as Sampling
+from seq2see.decoding.search import beam_search as beam_search
+from seq2see.decoding.search import greedy as greedy
+from seq2see.decoding.search import search as search
+from seq2see.errors import InputError as InputError
+from seq2see.errors import WorkError as WorkError
+from seq2see.layers.attention import MultiHeadAttention as MultiHeadAttention
+from seq2see.layers.attention import attend as attend
+from seq2see.layers.blocks import DecoderLayer as DecoderLayer
+from seq2see.layers.blocks import EncoderLayer as EncoderLayer
+from seq2see.layers.blocks import FeedForward as FeedForward
+from seq2see.layers.interop import attention_from_torch as attention_from_torch
+from seq2see.layers.interop import attention_to_torch as attention_to_torch
+from seq2see.layers.interop import decoder_layer_from_torch as decoder_layer_from_torch
+from seq2see.layers.interop import decoder_layer_to_torch as decoder_layer_to_torch
+from seq2see.layers.interop import encoder_layer_from_torch as encoder_layer_from_torch
+from seq2see.layers.interop import encoder_layer_to_torch as encoder_layer_to_torch
+from seq2see.layers.interop import mask_from_torch as mask_from_torch
+from seq2see.layers.mask_patterns import order_mask as order_mask
+from seq2see.layers.mask_patterns import packed_mask as packed_mask
+from seq2see.layers.mask_patterns import prefix_mask as prefix_mask
+from seq2see.layers.mask_patterns import window_mask as window_mask
+from seq2see.layers.masks import causal_mask as causal_mask
+from seq2see.layers.masks import combine as combine
+from seq2see.layers.masks import padding_mask as padding_mask
+from seq2see.layers.positions import rotate as rotate
+from seq2see.layers.positions import sinusoidal as sinusoidal
+from seq2see.layers.scores import Additive as Additive
+from seq2see.layers.scores import Bilinear as Bilinear
+from seq2see.layers.scores import Projected as Projected
+from seq2see.layers.scores import dot as dot
+from seq2see.layers.scores import scaled_dot as scaled_dot
+from seq2see.layers.trace import Trace as Trace
+from seq2see.models.language import CausalModel as CausalModel
+from seq2see.models.language import Classifier as Classifier
+from seq2see.models.language import MaskedModel as MaskedModel
+from seq2see.models.language import PrefixModel as PrefixModel
+from seq2see.models.reduced import with_merging as with_merging
+from seq2see.models.reduced import with_pruning as with_pruning
+from seq2see.models.reduced import with_top as with_top
+from seq2see.models.transformer import Transformer as Transformer
+from seq2see.models.vit import VisionTransformer as VisionTransformer
+from seq2see.recipe.schema import Recipe as Recipe
+from seq2see.scoring.likelihood import Scored as Scored
+from seq2see.tasks.one_sided import LanguageModel as LanguageModel
+from seq2see.tasks.picture_model import PictureModel as PictureModel
+from seq2see.tasks.run import train as train
+from seq2see.tasks.table import load_language as load_language
+from seq2see.tasks.table import load_pictures as load_pictures
+from seq2see.tasks.translator import Explanation as Explanation
+from seq2see.tasks.translator import Translator as Translator
+from seq2see.training.loss import smoothed_loss as smoothed_loss

@@ -41,6 +41,10 @@ class Batch:
     target_out: Tensor  # (B, T): w1 … wn </s>
     lines: list[int]
 
+    def __repr__(self) -> str:
+        sides = f"{tuple(self.source.shape)} → {tuple(self.target_out.shape)}"
+        return f"Batch({len(self.lines)} lines, {sides})"
+
     @property
     def source_tokens(self) -> int:
         return int((self.source != PAD).sum())
@@ -191,3 +195,9 @@ def padding_share(lengths: Lengths, batches: Sequence[Sequence[int]]) -> float:
     """The share of padding among all positions, source and target."""
     padded = sum(int(lengths[lines].max(axis=0).sum()) * len(lines) for lines in batches)
     return 1 - int(lengths.sum()) / padded if padded else 0.0
+
+
+def spread(size: int, count: int) -> list[int]:
+    """Choose `count` of `size` lines at equal distances, or all if there are fewer."""
+    count = min(count, size)
+    return [(2 * index + 1) * size // (2 * count) for index in range(count)]

@@ -247,5 +247,5 @@ def test_by_default_the_text_is_the_recipes_test_set_or_the_log_or_made_up(
 
 
 def test_an_exported_model_is_refused(exported: Path) -> None:
-    with pytest.raises(InputError, match="exported for CTranslate2"):
+    with pytest.raises(InputError, match="an export for CTranslate2"):
         bench_translate(exported)

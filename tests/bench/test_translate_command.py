@@ -147,7 +147,7 @@ def test_without_the_extra_ct2_is_left_out_with_a_note(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     code, out, error = call("--beam", 1, "--threads", 1, "--seconds", 0)
-    says = "without ct2: CTranslate2 is not installed: pip install 'seq2see[ct2]'"
+    says = "without ct2: CTranslate2 is not installed: pip install ctranslate2"
     assert code == 0 and says in out and says in error
     assert {job.setting.engine for job in fake} == {"torch"}
 

@@ -25,11 +25,13 @@ class Call:
         return ended.value.code, out, error
 
     def refused(self, *arguments: object, code: int = 2, stdin: bytes = b"") -> str:
-        """Run a call that must fail; return its one line of stderr."""
+        """Run a call that must fail; return its one line of stderr after those of progress."""
         ended, out, error = self(*arguments, stdin=stdin)
         assert (ended, out) == (code, "")
-        assert error.startswith("seq2see: ") and error.endswith("\n") and error.count("\n") == 1
-        return error.removeprefix("seq2see: ").strip()
+        *progress, last = error.splitlines()
+        assert all(line.endswith(" …") for line in progress), error
+        assert last.startswith("seq2see: ") and error.endswith("\n")
+        return last.removeprefix("seq2see: ").strip()
 
 
 @pytest.fixture

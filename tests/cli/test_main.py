@@ -1,6 +1,7 @@
 """The command line: help, one line for every mistake, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import seq2see
 from seq2see.cli import main as cli
 from seq2see.errors import WorkError
 
@@ -46,6 +48,57 @@ def test_help_of_every_command(call: Any, command: list[str]) -> None:
     assert out.startswith(" ".join(["Usage: seq2see", *command, "[OPTIONS]"]))
     assert "[[" not in out and "]..." not in out.partition("Arguments:")[2]
     assert "Show this message and exit." in out
+
+
+@pytest.mark.parametrize("given", [None, "ACTIVE"])
+def test_threads_wait_without_spinning(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["seq2see", "--help"])
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that it is restored afterwards
+    if given is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    else:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert os.environ["OMP_WAIT_POLICY"] == (given or "PASSIVE")
+
+
+@pytest.mark.parametrize("group", [[], ["see"], ["bench"]], ids=" ".join)
+def test_summaries_fit_a_terminal_of_80_columns(
+    call: Any, monkeypatch: pytest.MonkeyPatch, group: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = call(*group, "--help")
+    assert "..." not in out.replace("[ARGS]...", "")
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seq2see", *arguments]
+    environment = os.environ | variables
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+
+
+def test_the_module_runs_and_says_its_version(call: Any) -> None:
+    done = run("--version")
+    says = f"seq2see {seq2see.__version__}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, says, "")
+    assert call("--version") == (0, says, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("seq2see tra", {"train", "translate"}),
+        ("seq2see see mask", {"masks"}),
+        ("seq2see translate --en", {"--engine"}),
+        ("seq2see train captions-", {"captions-classify", "captions-language", "captions-masked"}),
+    ],
+)
+def test_the_shell_completes(words: str, completed: set[str]) -> None:
+    variables = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = run(_SEQ2SEE_COMPLETE="complete_bash", **variables)
+    assert (set(done.stdout.split()), done.stderr) == (completed, "")
 
 
 def test_help_does_not_wait_for_torch() -> None:
@@ -106,11 +159,11 @@ def test_the_bare_name_gives_the_tour(call: Any) -> None:
         ),
         (
             ["translate", "--model", "no/such", "--engine", "ct3", "a"],
-            "--engine 'ct3' is not one of torch, ct2",
+            "engine 'ct3' is not one of torch, ct2",
         ),
         (
             ["translate", "--model", "m", "--engine", "ct2", "--device", "cuda", "a"],
-            "--device cuda: --engine ct2",
+            "device 'cuda': CTranslate2 runs on the cpu here",
         ),
         (["export", "--model", "no/such"], "Missing option '--out'"),
         (["export", "--model", "no/such", "--out", "a"], "no/such: no such model directory"),
@@ -178,10 +231,17 @@ def test_a_mistake_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_mistakes_with_a_model(call: Any, trained: Path, tmp_path: Path) -> None:
-    assert "device 'abacus' is not one of auto, cpu" in call.refused(
-        "translate", "--model", trained, "--device", "abacus"
-    )
+def test_mistakes_with_a_model(
+    call: Any, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    for device, says in (
+        ("abacus", "device 'abacus' is not one of auto, cpu, cuda, mps"),
+        ("cuda", "device 'cuda': no CUDA device here"),
+        ("mps", "device 'mps': no MPS device here"),
+    ):
+        assert call.refused("translate", "--model", trained, "--device", device) == says
     assert (
         call.refused("translate", "--model", trained, "--n-best", 5, "a")
         == "--n-best 5 must be at most the beam, 4"
@@ -241,6 +301,16 @@ def test_an_error_that_stops_the_work_is_one_line(
 
     monkeypatch.setattr("seq2see.tasks.run.train", fail)
     assert call.refused("train", toy.path, code=code) == says
+
+
+def test_a_command_that_does_not_train_is_just_stopped(
+    call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("seq2see.ct2.engines.load", stop)
+    assert call.refused("translate", "--model", "m", "a", code=1) == "stopped"
 
 
 def test_an_internal_error_is_not_hidden(

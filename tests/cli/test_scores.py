@@ -164,15 +164,13 @@ def test_score_says_which_of_two_is_likelier(
 ) -> None:
     code, out, error = call("score", "--model", trained, *options(texts))
     rows = [line.split("\t") for line in out.splitlines()]
-    assert code == 0 and [row[2] for row in rows] == [
-        "1",
-        "0",
-        "1",
-    ]  # the same twice is a tie, and no win
+    assert code == 0
+    assert [row[2:] for row in rows] == [["1"], ["0", "tie"], ["1"]]  # the same twice is a tie
     assert rows[1][0] == rows[1][1] and float(rows[0][0]) > float(rows[0][1])
-    assert error.endswith("the first is the likelier in 66.7%\n")
+    assert error.endswith("the first is better in 2 of 3, worse in 0, tied in 1\n")
     values = json.loads(call("score", "--model", trained, *options(texts), "--json")[1])
-    assert values["accuracy"] == pytest.approx(2 / 3) and len(values["pairs2"]) == 3
+    assert values["accuracy"] == pytest.approx(2 / 3) and values["ties"] == 1
+    assert len(values["pairs2"]) == 3
     assert values["pairs"][1] == values["pairs2"][1] and values["pairs"][0] != values["pairs2"][0]
 
 

@@ -63,7 +63,9 @@ def test_training_prints_nothing_on_stdout(call: Any, toy: Any, tmp_path: Path) 
     code, out, error = call(*arguments)
     assert (code, out) == (0, "") and "BLEU" in error and "Traceback" not in error
     code, out, error = call(*arguments, "--resume")
-    assert (code, out) == (0, "") and error.startswith(f"{tmp_path / 'run'}: this run is finished")
+    assert (code, out) == (0, "")
+    (line,) = error.splitlines()[1:]
+    assert line.startswith(f"{tmp_path / 'run'}: this run is finished (2 steps); a larger budget")
 
 
 def test_the_run_directory_is_named_after_the_recipe(

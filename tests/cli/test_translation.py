@@ -123,14 +123,61 @@ def test_either_engine_gives_the_same_json(call: Any, trained: Path, exported: P
 def test_an_engine_refuses_the_others_directory(call: Any, trained: Path, exported: Path) -> None:
     says = call.refused("translate", "--model", trained, "--engine", "ct2", "eins")
     assert says == f"{trained}: not exported; first: seq2see export --model {trained} --out DIR"
-    for command in (
-        ["translate", "eins"],
-        ["evaluate", "--source", __file__, "--reference", __file__],
-    ):
-        says = call.refused(*command, "--model", exported)
-        assert (
-            says == f"{exported}: exported for CTranslate2; only translate --engine ct2 can open it"
-        )
+    says = call.refused("translate", "--model", exported, "--engine", "torch", "eins")
+    way = "leave the engine out, or give the model it was exported from"
+    assert says == f"{exported}: an export for CTranslate2, not for engine 'torch'; {way}"
+    says = call.refused("translate", "--model", exported, "--merge", 2, "eins")
+    assert says == "--merge 2: CTranslate2 cannot merge tokens; PyTorch can"
+
+
+def test_an_export_serves_every_command_that_translates_or_scores(
+    call: Any, trained: Path, exported: Path, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("zwei vier\ndrei acht eins\nfünf sechs\n", encoding="utf-8")
+    target.write_text("two four\nthree eight one\nfive five\n", encoding="utf-8")
+    files = ["--source", source, "--reference", target]
+    for command in (["evaluate", *files], ["evaluate"]):
+        ours = call(*command, "--model", trained)
+        assert ours[0] == 0 and ours[1].startswith("BLEU ")
+        assert call(*command, "--model", exported) == ours
+    code, out, _ = call("compare", trained, exported, *files, "--json")
+    one, other = json.loads(out)["systems"]
+    assert code == 0 and one["bleu"]["score"] == other["bleu"]["score"]
+    scored = []
+    for model in (trained, exported):
+        options = ("--source", source, "--target", target, "--target2", target)
+        code, out, error = call("score", "--model", model, *options)
+        assert code == 0 and "better in 0 of 3, worse in 0, tied in 3" in error
+        scored += [float(line.split("\t")[0]) for line in out.splitlines()]
+    assert scored[:3] == pytest.approx(scored[3:], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["see", "attention", "eins", "--out", "a.png"],
+        ["see", "positions", "--out", "a.png"],
+        ["see", "merging", "eins", "--out", "a.png"],
+        ["bench", "translate"],
+        ["bench", "reduce"],
+        ["export", "--out", "out"],
+        ["generate"],
+        ["classify", "eins"],
+    ],
+    ids=" ".join,
+)
+def test_other_commands_say_what_an_export_is(
+    call: Any,
+    exported: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    use = "for translate, score, evaluate and compare alone"
+    says = f"{exported}: an export for CTranslate2, {use}; give the model it was exported from"
+    assert call.refused(*command, "--model", exported) == says
 
 
 def test_export_reports_its_measurements(

@@ -24,7 +24,7 @@ WIDTH, HEADS, INNER, ENCODER, DECODER = 12, 3, 10, 2, 3
 
 def marian(source_size: int, target_size: int, shared: bool) -> Any:
     transformers = pytest.importorskip(
-        "transformers", reason="needs transformers: pip install 'seq2see[test]'"
+        "transformers", reason="needs transformers: pip install transformers"
     )
     torch.manual_seed(3)
     config = transformers.MarianConfig(

@@ -116,7 +116,7 @@ def test_translate_and_evaluate_have_the_option(
         scores.append(json.loads(capsys.readouterr().out)["bleu"])
     assert scores[0] > 99 > scores[1]
     assert call(monkeypatch, *translate, "--engine", "ct2", "--merge", "1", "drei") == 2
-    assert "--merge 1: needs --engine torch" in capsys.readouterr().err
+    assert "--merge 1: CTranslate2 cannot merge tokens" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,12 @@ def test_perplexity_is_per_token() -> None:
     assert likelihood([scored(-1e6)]).perplexity < math.inf  # JSON knows no infinity
 
 
-def test_a_tie_with_the_rival_is_no_win() -> None:
+def test_a_tie_with_the_rival_is_told_apart() -> None:
     pairs = [scored(-1.0), scored(-2.0), scored(-3.0)]
     result = likelihood(pairs, [scored(-2.0), scored(-2.0), scored(-1.0, -1.0)])
-    assert result.accuracy == pytest.approx(1 / 3)
-    rows = ["-1.000000\t-2.000000\t1", "-2.000000\t-2.000000\t0", "-3.000000\t-2.000000\t0"]
+    assert (result.accuracy, result.wins, result.ties) == (pytest.approx(1 / 3), 1, 1)
+    rows = ["-1.000000\t-2.000000\t1", "-2.000000\t-2.000000\t0\ttie", "-3.000000\t-2.000000\t0"]
     assert result.rows(["", "", ""]) == rows
     assert result.perplexity == pytest.approx(math.exp(2))  # of the first alone
-    assert result.summary().endswith(" · the first is the likelier in 33.3%")
+    says = " · the first is better in 1 of 3, worse in 1, tied in 1"
+    assert result.summary().endswith(says)

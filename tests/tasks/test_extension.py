@@ -14,7 +14,8 @@ from seq2see.tasks.table import load
 from seq2see.training import checkpoint
 from seq2see.training.loop import Training
 
-EVERY_3 = ("train.checkpoint_every=3", "train.schedule=inverse_sqrt")
+INVERSE_SQRT = ("train.schedule=inverse_sqrt", "train.warmup=2")
+EVERY_3 = ("train.checkpoint_every=3", *INVERSE_SQRT)
 
 
 def test_a_run_extended_to_twice_its_steps_ends_in_the_same_bits(small: Any) -> None:
@@ -34,9 +35,9 @@ def test_a_run_extended_to_twice_its_steps_ends_in_the_same_bits(small: Any) -> 
 def test_an_extension_validates_at_each_tenth_of_the_larger_budget(
     small: Any, tmp_path: Path
 ) -> None:
-    small.train("whole", EVERY_3[1], "train.steps=8")
+    small.train("whole", *INVERSE_SQRT, "train.steps=8")
     for steps in (4, 8):
-        small.train("parts", EVERY_3[1], f"train.steps={steps}", resume=True)
+        small.train("parts", *INVERSE_SQRT, f"train.steps={steps}", resume=True)
     for name in ("whole", "parts"):
         updates = [event["update"] for event in small.log(name, "validation")]
         assert updates == [1, 2, 3, 4, 5, 6, 7, 8]

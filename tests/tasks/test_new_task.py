@@ -24,6 +24,7 @@ from seq2see.tasks.predict import predict, token_loss
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.run import evaluate_own, train
 from seq2see.text.history import History
+from seq2see.text.progress import Progress, silent
 from seq2see.text.specials import SPECIALS
 from seq2see.training.report import Validation
 
@@ -115,7 +116,7 @@ class Copy:
         if self.recipe.reduce.kind != "none":
             raise ValueError("reduce.kind is not for task 'copy'")
 
-    def data(self, where: Path | None, history: History) -> CopyData:
+    def data(self, where: Path | None, history: History, progress: Progress = silent) -> CopyData:
         return CopyData((where or Path()) / str(self.recipe.data.train))
 
     def build(self, data: CopyData) -> Transformer:
@@ -124,7 +125,7 @@ class Copy:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         return token_loss(model, batch, self.recipe.train)
 
-    def validate(self, model: nn.Module, data: CopyData) -> Validation:
+    def validate(self, model: nn.Module, data: CopyData, share: float = 1.0) -> Validation:
         predictions = predict(model, data.examples["val"], self.recipe.train, CPU)
         share = predictions.accuracy
         return Validation(predictions.mean_loss, {"copied": share}, f"{share:.0%} copied", [])

@@ -134,3 +134,19 @@ def test_predictions_are_summed_over_the_targets_and_kept_by_line() -> None:
 def test_a_loss_that_is_not_finite_has_an_infinite_perplexity() -> None:
     predictions = predict(Lookup(math.nan), TextExamples(UNEVEN), CONFIG, CPU)
     assert math.isnan(predictions.mean_loss) and predictions.perplexity == math.inf
+
+
+def test_workers_share_out_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(4)
+    pairs = [([chance.randrange(4, SIZE)] * n, [5] * (n + 1)) for n in (3, 1, 7, 2, 5, 4)]
+    model = Lookup().double()
+    alone = predict(model, TextExamples(pairs), CONFIG, CPU)
+    monkeypatch.setattr("seq2see.tasks.predict.VALIDATION_TOKENS", 8)  # a batch or two per worker
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    shared = predict(model, TextExamples(pairs), CONFIG, CPU)
+    assert shared.loss == pytest.approx(alone.loss)
+    assert shared.log_probability == pytest.approx(alone.log_probability)
+    assert (shared.targets, shared.right) == (alone.targets, alone.right)
+    lengths = [len(target) + 1 for _, target in pairs]
+    for ours, theirs, length in zip(shared.guesses, alone.guesses, lengths, strict=True):
+        assert ours[:length] == theirs[:length]

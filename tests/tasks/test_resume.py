@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def without_time(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    measured = ("seconds", "memory_mb", "processor_percent", "tokens_per_second")
+    measured = ("seconds", "validation_seconds", "memory_mb", "processor_percent")
     return [{key: value for key, value in event.items() if key not in measured} for event in events]
 
 

@@ -20,13 +20,14 @@ from seq2see.training.loop import Training
 
 
 def test_the_log_says_what_happened(small: Any) -> None:
-    small.train("run", "train.epochs=2")
+    small.train("run", "train.epochs=2", "train.warmup=5")
     first = small.log("run", "update")[0]
     assert first.keys() == {
         *("event", "update", "epoch", "loss", "learning_rate", "gradient_norm"),
-        *("tokens", "tokens_per_second", "seconds"),
+        *("tokens", "tokens_per_second", "others_cores", "seconds"),
     }
-    assert first["update"] == 1 and first["learning_rate"] == pytest.approx(0.01 / 20)
+    assert first["update"] == 1 and first["learning_rate"] == pytest.approx(0.01 / 5)
+    assert first["tokens_per_second"] > 0
     epochs = small.log("run", "epoch")
     assert [event["epoch"] for event in epochs] == [1, 2]
     counts = {"steps", "updates", "samples", "tokens", "seconds"}
@@ -38,6 +39,7 @@ def test_the_log_says_what_happened(small: Any) -> None:
     (chosen,) = small.log("run", "chosen")
     assert {"weights", "by", "score", "updates", "epochs", "tokens", "seconds"} <= chosen.keys()
     assert (chosen["updates"], chosen["epochs"]) == (epochs[1]["updates"], 2)
+    assert 0 < chosen["validation_seconds"] < chosen["seconds"]
 
 
 def test_the_score_card_says_how_the_model_was_trained_and_scored(trained: Path) -> None:
@@ -59,6 +61,9 @@ def test_the_score_card_says_how_the_model_was_trained_and_scored(trained: Path)
     (chosen,) = (event for event in map(json.loads, lines) if event["event"] == "chosen")
     assert card["training"]["updates"] == 160
     assert card["training"]["seconds"] == chosen["seconds"] > 0
+    assert card["training"]["validation_seconds"] == chosen["validation_seconds"] > 0
+    assert card["training"]["epochs"] == chosen["epochs"]
+    assert card["training"]["epochs"] % 1  # the run ends inside an epoch
     last = checkpoint.load(checkpoint.saved_in(trained / "checkpoints")[-1])
     assert card["training"]["target_tokens"] == last.state["tokens"]
     assert card["versions"]["torch"] == torch.__version__ and "seq2see" in card["versions"]

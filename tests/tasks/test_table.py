@@ -42,7 +42,9 @@ def test_an_unknown_task_is_refused_with_the_known_ones(tmp_path: Path, call: An
     with pytest.raises(InputError, match=rf"^{UNKNOWN_TASK}$"):
         train(Recipe.load(path), out=tmp_path / "run")
     for command in (["train", path, "--out", tmp_path / "run"], ["bench", "train", path]):
-        assert call(*command) == (2, "", f"seq2see: {path}: {UNKNOWN_TASK}\n")
+        code, out, error = call(*command)
+        assert (code, out) == (2, "")
+        assert error.endswith(f"seq2see: {path}: {UNKNOWN_TASK}\n")
     assert not (tmp_path / "run").exists()
 
 

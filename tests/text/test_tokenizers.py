@@ -181,7 +181,7 @@ def test_a_language_without_rules_is_refused(language: str) -> None:
 
 def test_without_spacy_its_installation_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(InputError, match=r"pip install 'seq2see\[words\]'"):
+    with pytest.raises(InputError, match="needs spaCy: pip install spacy"):
         Words.train(["x"], "de", 1, None)
 
 

@@ -4,7 +4,7 @@ import io
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from seq2see.training.loop import Objective, Training
 from seq2see.training.loss import smoothed_loss
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.update import BatchLoss
+from seq2see.training.validation import OnShare
 
 CLASSES, WIDTH = 13, 8
 PAIRS: list[IdPair] = [
@@ -43,11 +44,11 @@ def model(seed: int = 3, dropout: float = 0.0) -> Transformer:
     return Transformer(config, CLASSES, CLASSES, "all")
 
 
-def losses(*values: float) -> Callable[[nn.Module], Validation]:
+def losses(*values: float) -> OnShare:
     """A validation with these losses in turn, and a BLEU that rises with them."""
     rest: Iterator[float] = iter(values)
 
-    def validate(model: nn.Module) -> Validation:
+    def validate(model: nn.Module, share: float) -> Validation:
         loss = next(rest)
         return Validation(loss, {"bleu": 100 * loss}, "", [])
 
@@ -63,7 +64,7 @@ def reporter(tmp_path: Path) -> Iterator[Reporter]:
 def training(
     reporter: Reporter,
     folder: Path,
-    validate: Callable[[nn.Module], Validation] | None = None,
+    validate: OnShare | None = None,
     network: nn.Module | None = None,
     loss: BatchLoss | None = None,
     **keys: Any,
@@ -195,9 +196,9 @@ def test_an_average_that_validates_better_is_kept(
     in_turn = losses(1.0, 9.0, 1.1, 8.0, 1.2, 7.0, 0.9)  # the last one is the average's
     kept: dict[int, Tensors] = {}
 
-    def validate(network: nn.Module) -> Validation:
+    def validate(network: nn.Module, share: float) -> Validation:
         kept[len(kept) + 1] = {name: tensor.clone() for name, tensor in weights(network).items()}
-        return in_turn(network)
+        return in_turn(network, share)
 
     run = training(
         reporter, tmp_path / "c", validate, steps=6, checkpoint_every=1, average=3, average_of=which
@@ -225,7 +226,7 @@ def test_the_moving_average_is_what_is_validated_and_kept(
 ) -> None:
     validated: list[Tensor] = []
 
-    def validate(network: nn.Module) -> Validation:
+    def validate(network: nn.Module, share: float) -> Validation:
         assert not network.training
         validated.append(weights(network)["output.bias"].clone())
         return Validation(1.0 / len(validated), {}, "", [])
@@ -277,14 +278,16 @@ def test_a_validation_that_is_not_finite_is_no_checkpoint(
 
 
 def test_a_budget_in_minutes_ends_near_its_time(reporter: Reporter, tmp_path: Path) -> None:
-    run = training(reporter, tmp_path / "c", minutes=1.5 / 60, schedule="linear", decay=0.5)
+    run = training(reporter, tmp_path / "c", minutes=3 / 60, schedule="linear", decay=0.5)
     started = time.perf_counter()
     run.run()
-    assert 1.5 <= time.perf_counter() - started < 15  # the machine may be busy
+    assert 1 <= time.perf_counter() - started < 15  # the machine may be busy
     (chosen,) = events(tmp_path, "chosen")
-    assert 1.5 <= chosen["seconds"] < 10
+    assert 1 <= chosen["seconds"] < 10  # a second is kept to open the model
+    assert 0 <= chosen["validation_seconds"] < chosen["seconds"]
     validations = events(tmp_path, "validation")
     assert 2 <= len(validations) <= 11
+    assert run.optimizer.param_groups[0]["lr"] < 0.01 / 4  # it fell to zero in time
     assert [event["seconds"] for event in validations] == sorted(
         event["seconds"] for event in validations
     )
@@ -296,12 +299,12 @@ def test_time_spent_before_counts_after_resuming(reporter: Reporter, tmp_path: P
     state = checkpoint.load(tmp_path / "c" / "update-00000002")
     state.state["seconds"] = 59.0
     checkpoint.save(tmp_path / "c" / "update-00000002", state)
-    second = training(reporter, tmp_path / "c", minutes=59.5 / 60)
+    second = training(reporter, tmp_path / "c", minutes=60.5 / 60)
     second.resume(tmp_path / "c" / "update-00000002")
     started = time.perf_counter()
     second.run()
     assert time.perf_counter() - started < 15  # not the minute that the budget names
-    assert events(tmp_path, "chosen")[-1]["seconds"] >= 59.5
+    assert events(tmp_path, "chosen")[-1]["seconds"] >= 59
 
 
 @pytest.mark.parametrize(
@@ -344,3 +347,62 @@ def test_a_checkpoint_of_something_else_is_refused(
     says = "update-00000001: not a checkpoint that this version can resume"
     with pytest.raises(InputError, match=says):
         training(reporter, tmp_path / "c", steps=2).resume(path)
+
+
+def test_time_before_the_loop_counts_as_preparation(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", minutes=1)
+    run.budget.started -= 300
+    run.run()
+    (chosen,) = events(tmp_path, "chosen")
+    assert chosen["updates"] == 1 and 300 <= chosen["seconds"] < 315
+    assert 300 <= run.position.preparation_seconds < 315
+    assert len(events(tmp_path, "validation")) == 1
+    assert isinstance(reporter.console.file, io.StringIO)
+    said = reporter.console.file.getvalue().replace("\n", " ")
+    assert "train.minutes = 1 is too small: preparation took 5:0" in said
+
+
+def test_epochs_are_counted_in_fractions(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(reporter, tmp_path / "c", steps=7, batch_sentences=5)  # of 5 batches an epoch
+    run.run()
+    (chosen,) = events(tmp_path, "chosen")
+    assert chosen["epochs"] == 1.4
+
+
+def test_a_shorter_warm_up_is_resumed(reporter: Reporter, tmp_path: Path) -> None:
+    keys = {"steps": 10, "checkpoint_every": 4, "warmup": 50, "batch_sentences": 5}
+    whole = training(reporter, tmp_path / "whole", **keys).run()
+    rates = [event["learning_rate"] for event in events(tmp_path, "update")]
+    assert rates[0] == 0.01 / 2  # the warm-up takes two updates instead of fifty
+    with pytest.raises(StopIteration):  # the second validation fails
+        training(reporter, tmp_path / "parts", losses(1.0), **keys).run()
+    second = training(reporter, tmp_path / "parts", **keys)
+    second.resume(tmp_path / "parts" / "update-00000004")
+    assert second.position.warmup == 2
+    resumed = second.run()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_a_recipes_checkpoints_are_written_even_where_validation_is_put_off(
+    reporter: Reporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = training(reporter, tmp_path / "c", steps=6, checkpoint_every=2)
+    due = iter([True, False, False])
+    monkeypatch.setattr(run.budget, "validation_fits", lambda say: next(due))
+    run.run()
+    assert [event["update"] for event in events(tmp_path, "validation")] == [2, 6]
+    assert [path.name for path in checkpoint.saved_in(tmp_path / "c")] == [
+        "update-00000002",
+        "update-00000006",
+    ]
+
+
+def test_a_run_with_a_larger_budget_is_validated_on_its_way(
+    reporter: Reporter, tmp_path: Path
+) -> None:
+    training(reporter, tmp_path / "c", steps=10).run()
+    longer = training(reporter, tmp_path / "c", steps=20)
+    longer.resume(tmp_path / "c" / "update-00000010")
+    longer.run()
+    updates = [event["update"] for event in events(tmp_path, "validation")]
+    assert updates == [*range(1, 11), 12, 14, 16, 18, 20]

@@ -1,8 +1,6 @@
 """Training throughput of a recipe on this machine, and its share of the machine's matrix peak."""
 
 import itertools
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ import torch
 from torch import nn
 
 from seq2see.batches import Lengths, TextExamples, epoch_batches
+from seq2see.bench.memory import peak_resident_mb
 from seq2see.errors import InputError
 from seq2see.models.build import pass_tokens
 from seq2see.recipe.schema import ModelConfig, Recipe, TrainConfig
@@ -55,7 +54,6 @@ def bench_train(
     torch.manual_seed(config.seed)
     model = task.build(corpus).to(device).train()
     optimizer = optimizers.optimizer(model, config.optimizer)
-    peak = best_product(device)
     lengths = corpus.train(1).lengths
     workers = workers_for(lengths, epoch_batches(lengths, config, 1), config.accumulate, device)
     gradients = Gradients(model, task.loss, workers, pass_tokens(model))
@@ -77,21 +75,20 @@ def bench_train(
         tally.operations += training_operations(trained, recipe.model, classes)
         if tally.seconds >= seconds:
             break
-    peak = max(peak, best_product(device))
-    return _result(recipe, model, tally, peak) | {"workers": workers, "machine": machine()}
+    memory = peak_resident_mb()  # before the matrix product, which would add its own
+    result = _result(recipe, model, tally, best_product(device))
+    return result | {"peak_memory_mb": memory, "workers": workers, "machine": machine()}
 
 
 def _result(recipe: Recipe, model: nn.Module, tally: Tally, peak: float) -> dict[str, Any]:
     utilisation = None
     if recipe.model.kind == "transformer":  # `training_operations` holds for no other kind
         utilisation = tally.operations / tally.seconds / peak
-    scale = 1024 if sys.platform == "linux" else 2**20
     return {
         "target_tokens_per_second": tally.target_tokens / tally.seconds,
         "source_tokens_per_second": tally.source_tokens / tally.seconds,
         "utilisation": utilisation,
         "peak_gflops": peak / 1e9,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale,
         "updates": tally.updates,
         "seconds": tally.seconds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -129,7 +126,7 @@ def training_operations(lengths: Lengths, model: ModelConfig, classes: int) -> f
     return float((6 * matrices + 12 * attention * scores).sum())
 
 
-def best_product(device: torch.device, tries: int = 8) -> float:
+def best_product(device: torch.device, tries: int = 16) -> float:
     """Return the matrix peak: operations per second of the fastest 2048³ product in float32."""
     a = torch.randn(MATRIX, MATRIX, device=device)
     b = torch.randn(MATRIX, MATRIX, device=device)

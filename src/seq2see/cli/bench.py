@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seq2see.cli.options import Data, Device, Json, Model, Set, read_texts, show
+from seq2see.cli.options import Data, Device, Json, Model, RecipeName, Set, read_texts, show
 from seq2see.errors import WorkError
 
 if TYPE_CHECKING:
@@ -46,14 +46,17 @@ app = typer.Typer(help="Measure speed.", rich_markup_mode=None)
 
 @app.command("train")
 def bench_train(
-    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    recipe: RecipeName,
     data: Data = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to measure.")] = 30.0,
     overrides: Set = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Measure target tokens per second, and utilisation of the machine's matrix peak."""
+    """Measure the speed of training, and the use of the processor.
+
+    Target tokens per second, and utilisation of the machine's matrix peak.
+    """
     from seq2see.bench.train import bench_train
     from seq2see.models.directory import pick_device
     from seq2see.tasks.table import read_recipe
@@ -97,7 +100,7 @@ def bench_translate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure speed, memory, start-up and BLEU of every way to translate; recommend the best."""
+    """Measure every way to translate: speed, memory, start-up, BLEU."""
     from seq2see.bench.translate import bench_translate
     from seq2see.bench.translate_report import draw, report
     from seq2see.see import figures
@@ -139,7 +142,10 @@ def bench_attention(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure how the cost of recurrence, convolution and attention grows: the paper's table 1."""
+    """Measure how the cost of attention grows with length.
+
+    Beside it recurrence, convolution and window attention: the paper's table 1.
+    """
     from seq2see.bench.attention import bench_attention, read_lengths
     from seq2see.bench.attention_report import draw, report
     from seq2see.see import figures
@@ -176,9 +182,10 @@ def bench_reduce(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what merging and pruning tokens save and cost, for a trained model on its test set.
+    """Measure what merging and pruning tokens save and cost.
 
-    Without --merge, --threshold and --keep, three amounts of each are measured.
+    For a trained model, on its test set. Without --merge, --threshold and --keep, three amounts of
+    each are measured.
     """
     from seq2see.bench.reduce import bench_reduce, settings
     from seq2see.bench.reduce_report import draw, report

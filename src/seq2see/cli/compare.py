@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seq2see.ct2.engines import load
 from seq2see.errors import InputError
-from seq2see.tasks.table import load
-from seq2see.tasks.translator import Translator
+from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.text.corpora import read_lines
 
 
@@ -45,7 +45,7 @@ def read(
     references = read_lines(reference)
     sources = None if source is None else _aligned(source, reference, len(references))
     systems: dict[str, list[str]] = {}
-    translators: dict[str, Translator] = {}
+    translators: dict[str, TranslationEngine] = {}
     for name, path in zip(_names(paths), paths, strict=True):
         if not path.is_dir():
             systems[name] = _aligned(path, reference, len(references))

@@ -43,7 +43,10 @@ def generate(
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Generate texts with a language model (task = "language"), one per line."""
+    """Generate texts with a language model, one per line.
+
+    For models of task = "language".
+    """
     from seq2see.decoding.sampling import Sampling
     from seq2see.tasks.table import load_language
 
@@ -69,10 +72,11 @@ def fill(
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Fill each <mask> of a text with a masked model (task = "masked"): "A man <mask> a guitar".
+    """Fill each <mask> of a text with a masked model.
 
-    A blank stands for one token: a word, a subword or a character, depending on the tokenizer.
-    Several blanks are filled independently.
+    For models of task = "masked", and texts such as "A man <mask> a guitar". A blank stands for
+    one token: a word, a subword or a character, depending on the tokenizer. Several blanks are
+    filled independently.
     """
     from seq2see.tasks.table import load_language
 
@@ -99,10 +103,10 @@ def classify(
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Classify texts (task = "classify") or picture files (task = "images").
+    """Classify texts or picture files.
 
-    Prints one line each: label, probability, and the text or file name. A picture's line is
-    followed by its likeliest labels.
+    For models of task = "classify" or "images". Prints one line each: label, probability, and the
+    text or file name. A picture's line is followed by its likeliest labels.
     """
     from seq2see.tasks.picture_model import PictureModel
     from seq2see.tasks.table import open_model

@@ -1,10 +1,13 @@
 """The command line; `seq2see --help` is the tour."""
 
 import io
+import os
 import sys
+from typing import Annotated
 
 import typer
 
+import seq2see
 from seq2see.cli import bench, language, see, training, translation
 from seq2see.errors import InputError, WorkError
 
@@ -25,10 +28,29 @@ COMMANDS = (
 app = typer.Typer(
     help="Sequence to sequence you can see: "
     "train a translation Transformer, look into it, ship it.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"seq2see {seq2see.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
+
+
 app.add_typer(see.app, name="see")
 app.add_typer(bench.app, name="bench")
 for command in COMMANDS:
@@ -37,11 +59,14 @@ for command in COMMANDS:
 
 def main() -> None:
     """Run a command; a mistake is one line on stderr and an exit code, never a traceback."""
+    # Threads that spin while they wait lose most of their speed beside other processes. PyTorch
+    # reads this when it is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    arguments = sys.argv[1:] or ["--help"]
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # UTF-8 whatever the terminal's locale
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        arguments = sys.argv[1:] or ["--help"]
         code = app(args=arguments, prog_name="seq2see", standalone_mode=False) or 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt

@@ -10,6 +10,18 @@ import typer
 from seq2see.errors import InputError
 from seq2see.files import write_text
 
+
+def _recipes(begun: str) -> list[str]:
+    """Complete the name of a shipped recipe on the shell."""
+    from seq2see.recipe.toml import shipped
+
+    return [name for name in shipped() if name.startswith(begun)]
+
+
+RecipeName = Annotated[
+    str,
+    typer.Argument(help="A TOML file, or the name of a shipped recipe.", autocompletion=_recipes),
+]
 Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
 Data = Annotated[Path | None, typer.Option("--data", help="The folder of the corpus.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]

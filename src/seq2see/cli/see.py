@@ -29,9 +29,9 @@ def see_attention(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Draw every head of encoder, decoder and cross-attention; for image models, over the picture.
+    """Draw every head of encoder, decoder and cross-attention.
 
-    Rows are query positions, columns are key positions.
+    Rows are query positions, columns are key positions; for image models, over the picture.
     """
     from seq2see.see import figures, pictures
     from seq2see.tasks.picture_model import PictureModel
@@ -73,7 +73,7 @@ def see_masks(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file.")] = None,
 ) -> None:
-    """Tabulate which keys each query may attend to, and why the others are masked."""
+    """Tabulate which keys each query may attend to, and why."""
     from seq2see.see import figures, masks
 
     if out is not None:
@@ -93,7 +93,7 @@ def see_positions(
         Path | None, typer.Option(help="Also draw the positions that this model learned.")
     ] = None,
 ) -> None:
-    """Draw sinusoidal and rotary positions, and their dot products by distance."""
+    """Draw position encodings, and their dot products by distance."""
     from seq2see.see import figures, positions
     from seq2see.tasks.table import load
 
@@ -106,7 +106,10 @@ def see_positions(
 
 @app.command("scaling")
 def see_scaling(out: Out) -> None:
-    """Measure why scores are divided by √d: variance, weights and gradients for d of 4 to 1024."""
+    """Measure why scores are divided by √d.
+
+    Variance, weights and gradients for d of 4 to 1024.
+    """
     from seq2see.see import figures, scaling
 
     figures.check(out)
@@ -117,7 +120,10 @@ def see_scaling(out: Out) -> None:
 
 @app.command("norms")
 def see_norms(out: Out) -> None:
-    """Measure pre- and post-norm by depth and warm-up, and layer norm against batch norm."""
+    """Compare pre- with post-norm, and layer with batch norm.
+
+    Pre- and post-norm are measured by depth and warm-up.
+    """
     from seq2see.see import figures, norm_charts, norms
 
     figures.check(out)
@@ -136,7 +142,10 @@ def see_merging(
         bool, typer.Option("--neighbours", help="With --merge: merge only adjacent words.")
     ] = False,
 ) -> None:
-    """Draw which words or patches each layer merges; by default as the model was trained to."""
+    """Draw which words or patches each layer merges.
+
+    By default as the model was trained to.
+    """
     from seq2see.models.reduced import with_merging
     from seq2see.see import figures, reducing
 
@@ -169,7 +178,10 @@ def see_pruning(
         typer.Option(min=0, max=1, help="Keep this share of the tokens, the most attended ones."),
     ] = None,
 ) -> None:
-    """Draw which words or patches each layer prunes; by default as the model was trained to."""
+    """Draw which words or patches each layer prunes.
+
+    By default as the model was trained to.
+    """
     from seq2see.models.reduced import with_pruning, with_top
     from seq2see.see import figures, reducing
 

@@ -1,21 +1,48 @@
 """The commands that train: demo, train."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from seq2see.cli.options import Data, Device, Set
+from seq2see.cli.options import Data, Device, RecipeName, Set
 from seq2see.errors import WorkError
+from seq2see.recipe.schema import Recipe
+
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        help="Budget in place of the recipe's, from reading to scoring, all parts together."
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Continue the run in --out; a finished one if the budget, a total, is larger now. "
+        "The corpus may have grown.",
+    ),
+]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        help="Start from the weights of this model directory that fit; "
+        "what it was trained on is not held out.",
+    ),
+]
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The run directory.")] = Path("runs/demo"),
-    minutes: Annotated[float | None, typer.Option(help="Training time.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Time to train and score; by default 3.")
+    ] = None,
     device: Device = "auto",
 ) -> None:
-    """Train on the embedded corpus, score it, translate, and draw its attention."""
+    """Train on the embedded corpus, score, translate and draw."""
+    _announce("captions", out)
     from seq2see.cli.demo import demo
 
     try:
@@ -25,30 +52,14 @@ def demo(
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A TOML file, or the name of a shipped recipe.")],
+    recipe: RecipeName,
     data: Data = None,
     out: Annotated[
         Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Budget in place of the recipe's: train.minutes, all parts together."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue the run in --out; a finished one if the budget, a total, is larger now. "
-            "The corpus may have grown.",
-        ),
-    ] = False,
-    init: Annotated[
-        Path | None,
-        typer.Option(
-            help="Start from the weights of this model directory that fit; "
-            "what it was trained on is not held out.",
-        ),
-    ] = None,
+    minutes: Minutes = None,
+    resume: Resume = False,
+    init: Init = None,
     overrides: Set = None,
     device: Device = "auto",
 ) -> None:
@@ -57,11 +68,14 @@ def train(
     Ctrl-C saves a checkpoint, and --resume continues. The model can be used at any time: until the
     end it is the best checkpoint, or that of before if a finished run is extended.
     """
-    from seq2see.tasks.run import train
-
     settings = list(overrides or [])
     if minutes is not None:
         settings.append(f"train.minutes={minutes}")
+    out = out or Path("runs") / Path(recipe).stem
+    Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
+    _announce(recipe, out)
+    from seq2see.tasks.run import train
+
     try:
         train(
             recipe,
@@ -74,6 +88,11 @@ def train(
         )
     except KeyboardInterrupt as interrupt:
         raise _stopped(interrupt, "to go on: the same command with --resume") from None
+
+
+def _announce(recipe: str, out: Path) -> None:
+    """Say what will be done, before the import of torch, which takes seconds."""
+    print(f"training {recipe} into {out} …", file=sys.stderr, flush=True)
 
 
 def _stopped(interrupt: KeyboardInterrupt, how: str) -> WorkError:

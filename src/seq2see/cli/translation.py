@@ -25,9 +25,7 @@ from seq2see.cli.options import (
 from seq2see.errors import InputError
 
 if TYPE_CHECKING:
-    from seq2see.ct2.engine import Engine
     from seq2see.decoding.long_text import Translation
-    from seq2see.tasks.translator import Translator
 
 LINES_PER_CHUNK = 2000
 
@@ -42,17 +40,18 @@ def translate(
         int, typer.Option(min=1, help="Translations per line, in the Moses format.")
     ] = 1,
     engine: Annotated[
-        str, typer.Option(help="torch, or ct2 for a directory of `seq2see export`.")
-    ] = "torch",
+        str | None, typer.Option(help="torch or ct2; by default the one the directory is for.")
+    ] = None,
     merge: Merge = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
     """Translate lines, one for one."""
+    from seq2see.ct2.engines import load
     from seq2see.decoding.long_text import read_stream
 
-    single = len(texts) == 1 if texts else sys.stdin.isatty()
-    translator = _open(model, engine, device, single, merge)
+    alone = len(texts) == 1 if texts else sys.stdin.isatty()
+    translator = load(model, device, merge, engine=engine, alone=alone)
     width = beam or translator.recipe.decode.beam
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
@@ -84,42 +83,24 @@ def _print(
         print(translations[0].text)
 
 
-def _open(
-    model: Path, engine: str, device: str, single: bool, merge: int | None
-) -> "Translator | Engine":
-    """Open a model by the engine's name; `single`: it translates one sentence at a time."""
-    if engine == "ct2":
-        if device not in ("auto", "cpu"):
-            raise InputError(f"--device {device}: --engine ct2 runs on the cpu")
-        if merge is not None:
-            raise InputError(f"--merge {merge}: needs --engine torch")
-        from seq2see.ct2 import engine as ct2
-
-        return ct2.load(model, alone=single)
-    if engine != "torch":
-        raise InputError(f"--engine {engine!r} is not one of torch, ct2")
-    from seq2see.tasks.table import load
-
-    return load(model, device, merge)
-
-
 def score(
     model: Model,
     source: Annotated[Path, typer.Option(help="The source text, one sentence per line.")],
     target: Annotated[Path, typer.Option(help="Its translation, line by line.")],
     target2: Annotated[
         Path | None,
-        typer.Option("--target2", help="A second translation: is the first likelier? A tie is no."),
+        typer.Option("--target2", help="A second translation: is the first likelier?"),
     ] = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Print log-probability, tokens and text of given translations, one per line.
+    """Compute the log-probability of given translations.
 
-    With --target2, print both log-probabilities and 1 if the first is higher, else 0.
+    Prints one line each: log-probability, number of tokens, text. With --target2: both
+    log-probabilities, 1 if the first is higher, else 0, and "tie" after it if they are equal.
     """
+    from seq2see.ct2.engines import load
     from seq2see.scoring.likelihood import likelihood
-    from seq2see.tasks.table import load
     from seq2see.text.corpora import read_aligned
 
     paths = [target] if target2 is None else [target, target2]
@@ -156,22 +137,20 @@ def evaluate(
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Translate a file, score it with sacreBLEU, and count the kinds of its errors.
+    """Score translations with sacreBLEU, and count their errors.
 
-    Without --source and --reference, score a model of any task on a test set of its recipe.
+    Translates --source and compares with --reference. Without both, scores a model of any task on
+    a test set of its recipe.
     """
     if source is None and reference is None and out is None and beam is None:
-        from seq2see.tasks.run import evaluate_own
-
-        report = evaluate_own(model, data, test, device, merge)
-        return show(report.values, report.lines, as_json)
+        return _evaluate_own(model, data, test, merge, as_json, device)
     if source is None or reference is None:
         missing = "reference" if source else "source"
         raise InputError(f"Missing option '--{missing}', to translate and score a file")
     if data is not None or test is not None:
         rule = "--source and --reference are one themselves"
         raise InputError(f"--data and --test choose a test set of the recipe; {rule}")
-    from seq2see.tasks.table import load
+    from seq2see.ct2.engines import load
     from seq2see.tasks.translate import evaluate as evaluate_texts
     from seq2see.text.corpora import read_aligned
 
@@ -182,6 +161,20 @@ def evaluate(
     if out is not None:
         write_lines(out, result.outputs)
     show(result.values(), [*result.scores.report(), "", *result.errors.report()], as_json)
+
+
+def _evaluate_own(
+    model: Path, data: Path | None, test: str | None, merge: int | None, as_json: bool, device: str
+) -> None:
+    """Score a model of any task on a test set of its recipe."""
+    from seq2see.ct2.engine import exported
+    from seq2see.ct2.engines import load
+    from seq2see.tasks.run import evaluate_opened
+    from seq2see.tasks.table import open_model
+
+    opened = load(model, device, merge) if exported(model) else open_model(model, device, merge)
+    report = evaluate_opened(opened, model, data, test)
+    show(report.values, report.lines, as_json)
 
 
 def compare(
@@ -206,7 +199,10 @@ def compare(
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Test which systems translate better than the first, and show where they differ."""
+    """Test which systems translate better than the first.
+
+    Shows where they differ: the sentences, and the scores by length and by rare words.
+    """
     from seq2see.cli.compare import read
     from seq2see.scoring.compare import compare
     from seq2see.see import comparison, comparison_page
@@ -240,7 +236,7 @@ def export(
     data: Data = None,
     as_json: Json = False,
 ) -> None:
-    """Write a model for `translate --engine ct2`, after a proof that it is the same."""
+    """Convert a model to CTranslate2, and prove that it is the same."""
     from seq2see.ct2.export import export, report
     from seq2see.tasks.table import open_directory
     from seq2see.text import corpora

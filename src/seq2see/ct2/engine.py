@@ -3,18 +3,17 @@
 import json
 import math
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
-from seq2see.decoding.long_text import Translation, translate
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
+from seq2see.tasks.translation_engine import Ids, TranslationEngine
 from seq2see.text import tokenizers
 from seq2see.text.specials import BEGIN, END, PAD, SPECIALS
 from seq2see.text.tokenizers import Tokenizers
@@ -28,7 +27,6 @@ IMPOSSIBLE = -1e30  # CTranslate2's log-probability of a forbidden token is fini
 
 FIRST, LAST, BLANK = SPECIALS[BEGIN], SPECIALS[END], SPECIALS[PAD]
 
-Ids = list[int]
 Pieces = list[str]
 
 
@@ -46,7 +44,7 @@ def library() -> Any:
     try:
         import ctranslate2
     except ImportError:
-        raise InputError("CTranslate2 is not installed: pip install 'seq2see[ct2]'") from None
+        raise InputError("CTranslate2 is not installed: pip install ctranslate2") from None
     return ctranslate2
 
 
@@ -55,19 +53,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Engine:
+class Engine(TranslationEngine):
     """Translates and scores with an exported model, as `Translator` does with the original.
 
     With a shortlist, a search knows only the pieces on the shortlists of its batch: a translation
     may depend on the other sentences of the batch, and log-probabilities are slightly higher.
-    `force` uses the whole vocabulary.
+    Scoring uses the whole vocabulary.
     """
 
     def __init__(
         self, directory: Path, recipe: Recipe, tokenizers: Tokenizers, setting: Setting
     ) -> None:
-        self.recipe = recipe
-        self.tokenizers = tokenizers
+        super().__init__(recipe, tokenizers, directory)
         self.setting = setting
         self._source = pieces(tokenizers.source)
         self._target = pieces(tokenizers.target)
@@ -79,30 +76,15 @@ class Engine:
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{directory}: CTranslate2 cannot read the model: {error}") from None
 
-    def search(
-        self,
-        texts: Sequence[str],
-        *,
-        beam: int | None = None,
-        n_best: int = 1,
-        first_line: int = 1,
-        warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
-    ) -> list[list[Translation]]:
-        """Translate texts; return the n best translations of each, best first.
+    def __repr__(self) -> str:
+        return self.described(f"CTranslate2 {self._model.compute_type}")
 
-        Empty texts stay empty; long ones are split.
-        """
-        config = Search.of(self.recipe, beam)
-
-        def search(sources: list[Ids]) -> list[list[Hypothesis]]:
-            return self.hypotheses(sources, config, n_best)
-
-        limit = self.recipe.data.max_length
-        return translate(texts, search, self.tokenizers, limit, first_line, warn)
-
-    def translate(self, texts: Sequence[str], beam: int | None = None) -> list[str]:
-        """Return the best translation of each text, with the recipe's beam unless one is given."""
-        return [translations[0].text for translations in self.search(texts, beam=beam)]
+    def explain(self, text: str, target: str | None = None) -> NoReturn:
+        """Refuse: CTranslate2 returns no attention weights of encoder and decoder."""
+        raise InputError(
+            f"{self.directory}: an export for CTranslate2 cannot explain; "
+            "load the model it was exported from"
+        )
 
     def hypotheses(
         self, sources: Sequence[Ids], config: Search, n_best: int = 1
@@ -134,8 +116,7 @@ class Engine:
             raise WorkError(BROKEN_MODEL)
         return [hypotheses[:n_best] for hypotheses in results]
 
-    def force(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
-        """Forced decoding: log p(y_t | y_<t, x) of every target token, </s> last."""
+    def log_probabilities(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in pairs]
 
         def post(batch: list[int]) -> list[Any]:
@@ -241,7 +222,7 @@ class Engine:
             for tokens, _ in self._read(answer, config):
                 outputs[i].append([id for id in self._known(tokens) if id != END])
         pairs = [(source, ids) for source, row in zip(sources, outputs, strict=True) for ids in row]
-        scored = iter(self.force(pairs))
+        scored = iter(self.log_probabilities(pairs))
         return [_ranked([(ids, sum(next(scored))) for ids in row], config) for row in outputs]
 
 
@@ -267,16 +248,21 @@ def pieces(tokenizer: tokenizers.Tokenizer) -> Pieces:
     return [tokenizer.piece(id) for id in range(len(tokenizer))]
 
 
+def exported(directory: str | Path) -> bool:
+    """Whether a directory was made by `seq2see export`."""
+    return (Path(directory) / "engine.json").is_file()
+
+
 def load(directory: str | Path, *, alone: bool = False) -> Engine:
     """Open an exported model; `alone` takes one thread, the fastest for a single sentence."""
     directory = Path(directory)
     if not directory.is_dir():
         raise InputError(f"{directory}: no such model directory")
-    path = directory / "engine.json"
-    if not path.is_file():
+    if not exported(directory):
         raise InputError(
             f"{directory}: not exported; first: seq2see export --model {directory} --out DIR"
         )
+    path = directory / "engine.json"
     try:
         about = json.loads(path.read_bytes())
         keys = ("workers", "threads", "batch_tokens")

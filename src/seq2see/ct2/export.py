@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.corpora import Pair
+from seq2see.text.history import History, empty
 
 PRECISIONS = ("int8", "float32")
 COMPARED = 100  # real sentences, beside the random ones
@@ -49,7 +50,7 @@ def export(
     shortlist: int = 0,
     pairs: Sequence[Pair] = (),
 ) -> dict[str, Any]:
-    """Write a model for `translate --engine ct2` to a new directory; return the measurements.
+    """Convert a model for CTranslate2 into a new directory; return the measurements.
 
     The sources serve comparison and calibration; given references, the cost in BLEU is measured.
     With a shortlist, the output layer scores only that many target pieces per source piece, as
@@ -119,6 +120,8 @@ def _fill(folder: Path, translator: Translator, model: Path, options: _Options) 
     card = _card(model / "scorecard.json") | {"export": about}
     _write_json(folder / "scorecard.json", card)
     tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
+    if (history := History.load(model)) is not None:
+        replace(history, train=empty(0, 2)).save(folder)  # enough to find the test set again
     engine_values = {
         "precision": options.quantization,
         "setting": asdict(setting),

@@ -71,9 +71,10 @@ def compare(translator: Translator, engine: Engine, sources: Sequence[Ids]) -> P
     pairs = [*zip(sources, ours, strict=True), *_random_pairs(translator)]
     tokens = 0
     largest = 0.0
-    for scored, log_p in zip(translator.force(pairs), engine.force(pairs), strict=True):
-        tokens += len(log_p)
-        largest = max(largest, *map(_difference, scored.log_probabilities, log_p))
+    for one, other in zip(translator.force(pairs), engine.force(pairs), strict=True):
+        tokens += len(one.tokens)
+        differences = map(_difference, one.log_probabilities, other.log_probabilities)
+        largest = max(largest, *differences)
     if not largest <= TOLERANCE:
         raise WorkError(
             f"the converted model is not ours: log p of a token differs by {largest:.2g}, "

@@ -215,11 +215,12 @@ def _collect_ended(
 ) -> None:
     """Move the candidates that end, among the `beam` best of each sentence, to the ended ones."""
     ends = (candidates.ids == END) & candidates.totals.isfinite()
-    for row, rank in ends[:, : prefixes.shape[1]].nonzero().tolist():
-        log_probability = float(candidates.totals[row, rank])
-        tokens = prefixes[row, int(candidates.origins[row, rank]), 1:].tolist()
-        hypothesis = Hypothesis(tokens, log_probability, log_probability / penalty)
-        ended[int(active[row])].append(hypothesis)
+    rows, ranks = ends[:, : prefixes.shape[1]].nonzero().T  # (E,) each
+    sentences = active[rows].tolist()
+    totals = candidates.totals[rows, ranks].tolist()
+    tokens = prefixes[rows, candidates.origins[rows, ranks], 1:].tolist()
+    for sentence, total, ids in zip(sentences, totals, tokens, strict=True):
+        ended[sentence].append(Hypothesis(ids, total, total / penalty))
 
 
 def _keep_open(candidates: _Candidates, beam: int) -> _Candidates:

@@ -36,8 +36,9 @@ class ModelDirectory:
         if not path.is_dir():
             raise InputError(f"{path}: no such model directory")
         if (path / "engine.json").is_file():
+            use = "for translate, score, evaluate and compare alone"
             raise InputError(
-                f"{path}: exported for CTranslate2; only translate --engine ct2 can open it"
+                f"{path}: an export for CTranslate2, {use}; give the model it was exported from"
             )
         if not (path / "recipe.toml").is_file():
             raise InputError(f"{path}: not a model directory: it has no recipe.toml")
@@ -92,7 +93,8 @@ def pick_device(name: str) -> torch.device:
     }
     if name == "auto":
         return torch.device(next(kind for kind, there in available.items() if there))
-    if not available.get(name):
-        known = ", ".join(kind for kind in ("cpu", "cuda", "mps") if available[kind])
-        raise InputError(f"device {name!r} is not one of auto, {known}")
+    if name not in available:
+        raise InputError(f"device {name!r} is not one of auto, cpu, cuda, mps")
+    if not available[name]:
+        raise InputError(f"device {name!r}: no {name.upper()} device here")
     return torch.device(name)

@@ -154,9 +154,8 @@ def _load_digits() -> PictureCorpus:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise InputError(
-            "data.corpus 'digits' comes with scikit-learn: pip install 'seq2see[vision]'"
-        ) from None
+        rule = "comes with scikit-learn: pip install scikit-learn"
+        raise InputError(f"data.corpus 'digits' {rule}") from None
     digits = load_digits()
     scaled = torch.from_numpy(digits.images).mul(255 / DIGITS_MOST).round()
     pixels = scaled.to(torch.uint8)[:, None]  # (N, 1, 8, 8)

@@ -96,6 +96,9 @@ class TrainConfig(Section):
 
     steps: Count | None = None  # the budget is exactly one of steps (updates), epochs and minutes
     epochs: Count | None = None
+    # For all of the run, from reading the corpus to scoring the test sets. Training ends early
+    # enough for the rest, and validation takes at most 12 % of the time, on fewer examples or less
+    # often if necessary.
     minutes: Annotated[float, Field(gt=0)] | None = None
     batch_tokens: Count | None = None  # on the longer side, padding included; by default 4096
     batch_sentences: Count | None = None  # instead: a fixed number of examples
@@ -104,7 +107,7 @@ class TrainConfig(Section):
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     # The peak learning rate; by default the paper's (width × warmup)^-0.5.
     lr: Annotated[float, Field(gt=0)] | None = None
-    warmup: Count = 4000  # updates until the peak
+    warmup: Count = 4000  # updates until the peak; fewer in a run that would end before
     # linear: the last share of the budget, over which the rate falls to zero
     decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.3
     label_smoothing: Share = 0.1  # ε
@@ -114,7 +117,7 @@ class TrainConfig(Section):
     checkpoint_every: Count | None = None  # updates; by default each epoch, or ten times a run
     patience: Whole = 0  # validations without improvement before a run stops; 0: never
     choose: Literal["loss", "bleu"] = "loss"  # the figure that chooses weights
-    validate_sentences: Count = 500  # translated at each validation
+    validate_sentences: Count = 500  # translated at each validation, spread over the set
     average: Count = 1  # checkpoints to average at the end, if that validates better
     average_of: Literal["last", "best"] = "last"
     ema: Share = 0.0  # decay of an exponential moving average of the weights; 0 for none

@@ -24,13 +24,15 @@ class Likelihood:
     log_probability: float
     tokens: int
     pairs: list[Scored]
-    accuracy: float | None = None  # share of pairs likelier than their rival; ties do not count
+    accuracy: float | None = None  # wins / pairs
+    wins: int | None = None  # pairs likelier than their rival
+    ties: int | None = None  # pairs exactly as likely
     pairs2: list[Scored] | None = None  # the rivals
 
     def rows(self, texts: Sequence[str]) -> list[str]:
         """One row per pair: log p, number of tokens and text.
 
-        With rivals: log p of both, and 1 if the first is the likelier, else 0.
+        With rivals: log p of both, 1 if the first is the likelier, else 0, and "tie" if neither.
         """
         if self.pairs2 is None:
             return [
@@ -40,7 +42,8 @@ class Likelihood:
         rows = []
         for pair, rival in zip(self.pairs, self.pairs2, strict=True):
             first, second = pair.log_probability, rival.log_probability
-            rows.append(f"{first:.6f}\t{second:.6f}\t{first > second:d}")
+            tie = "\ttie" if first == second else ""
+            rows.append(f"{first:.6f}\t{second:.6f}\t{first > second:d}{tie}")
         return rows
 
     def summary(self) -> str:
@@ -50,9 +53,12 @@ class Likelihood:
             f"perplexity {self.perplexity:.3f} per token · "
             f"log-probability {self.log_probability / len(self.pairs):.3f} per pair"
         )
-        if self.accuracy is not None:
-            summary += f" · the first is the likelier in {self.accuracy:.1%}"
-        return summary
+        if self.wins is None or self.ties is None:
+            return summary
+        count = len(self.pairs)
+        losses = count - self.wins - self.ties
+        verdict = f"better in {self.wins} of {count}, worse in {losses}, tied in {self.ties}"
+        return f"{summary} · the first is {verdict}"
 
 
 def likelihood(scored: Sequence[Scored], rivals: Sequence[Scored] = ()) -> Likelihood:
@@ -62,8 +68,19 @@ def likelihood(scored: Sequence[Scored], rivals: Sequence[Scored] = ()) -> Likel
     perplexity = math.exp(min(-total / tokens, LARGEST_EXPONENT))
     if not rivals:
         return Likelihood(perplexity, total, tokens, list(scored))
-    wins = sum(
-        pair.log_probability > rival.log_probability
+    differences = [
+        pair.log_probability - rival.log_probability
         for pair, rival in zip(scored, rivals, strict=True)
+    ]
+    wins = sum(difference > 0 for difference in differences)
+    ties = differences.count(0.0)
+    return Likelihood(
+        perplexity,
+        total,
+        tokens,
+        list(scored),
+        accuracy=wins / len(scored),
+        wins=wins,
+        ties=ties,
+        pairs2=list(rivals),
     )
-    return Likelihood(perplexity, total, tokens, list(scored), wins / len(scored), list(rivals))

@@ -2,6 +2,8 @@
 
 import io
 import re
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from seq2see.errors import InputError
+from seq2see.see import fonts
 from seq2see.tasks.translator import Explanation
 
 COLOURS = "Blues"
@@ -175,15 +178,20 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG or SVG, by the suffix of the path."""
     check(path)
     try:
-        if path.suffix == ".png":
-            _save_png(figure, path)
-        else:
-            _save_svg(figure, path)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # `fonts` says it
+            if path.suffix == ".png":
+                _save_png(figure, path)
+            else:
+                _save_svg(figure, path)
     except OSError as error:
         raise InputError(f"--out {path}: cannot write: {error.strerror}") from None
 
 
 def _save_png(figure: Figure, path: Path) -> None:
+    if missing := sorted(fonts.complete(figure)):
+        characters = " ".join(missing)
+        print(f"{path}: no installed font has {characters}; boxes stand for them", file=sys.stderr)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=min(150, MAX_PIXELS / max(figure.get_size_inches())))
     # A palette of 256 colours suffices and cuts the file to a third.

@@ -13,11 +13,13 @@ from seq2see.models.language import Classifier
 from seq2see.scoring.confusion import Confusion, confusion_of
 from seq2see.tasks.one_sided import Case, Labelled, LanguageModel, OneSidedTask, Sample
 from seq2see.tasks.predict import Predictions
-from seq2see.tasks.text import Texts
+from seq2see.tasks.text import ENCODING, Texts
 from seq2see.tasks.translate import merged
+from seq2see.tasks.translation_engine import strings
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text import labels
 from seq2see.text.corpora import Parallel
+from seq2see.text.progress import Progress, silent, watched
 from seq2see.text.specials import PAD, SPECIALS
 from seq2see.text.tokenizers import Tokenizers
 
@@ -29,6 +31,7 @@ class TextClassifier(LanguageModel):
     def classify(self, texts: Sequence[str]) -> list[Labelled]:
         vocabulary = labels.vocabulary(self.recipe.data)
         names = vocabulary.words(range(len(SPECIALS), len(vocabulary)))
+        texts = strings("texts", texts)
         examples = TextExamples([(self.ids(text), [PAD]) for text in texts], shifted=False)
         results: dict[int, Labelled] = {}
         for lines in by_tokens(examples.lengths, SCORED_TOKENS, seed=0, epoch=0):
@@ -64,11 +67,13 @@ class Classify(OneSidedTask):
     def texts(self, parallel: Parallel) -> Texts:
         return labels.labelled(parallel, self.recipe.data)
 
-    def encode(self, tokenizers: Tokenizers, parallel: Parallel) -> list[IdPair]:
+    def encode(
+        self, tokenizers: Tokenizers, parallel: Parallel, progress: Progress = silent
+    ) -> list[IdPair]:
         vocabulary = labels.vocabulary(self.recipe.data)
         return [
             (tokenizers.target.encode(text), vocabulary.ids([label]))
-            for text, label in self.texts(parallel)
+            for text, label in watched(self.texts(parallel), ENCODING, progress)
         ]
 
     def network(self, size: int) -> nn.Module:

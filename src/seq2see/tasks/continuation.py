@@ -8,7 +8,7 @@ import torch
 from rich.markup import escape
 
 from seq2see.models.directory import ModelDirectory
-from seq2see.tasks.budget import Budget, Finished
+from seq2see.tasks.finished import Finished, Total
 from seq2see.tasks.protocol import Data
 from seq2see.tasks.run_directory import Growth
 from seq2see.training.loop import Training
@@ -56,7 +56,7 @@ def go_on(training: Training, start: Start, digest: str) -> None:
     reporter = training.reporter
     if start.finished is not None:
         before = start.finished.budget
-        now = Budget.of(training.config.model_dump())
+        now = Total.of(training.config.model_dump())
         reporter.say(escape(f"extending the run {before.raised_to(now)}{_schedule(training)}"))
         reporter.write("extended", before=str(before), now=str(now))
         if at.stale(training.config) and at.update == start.finished.updates:
@@ -72,6 +72,9 @@ def go_on(training: Training, start: Start, digest: str) -> None:
 
 
 def _schedule(training: Training) -> str:
-    if training.config.schedule == "inverse_sqrt":
-        return ""
-    return "; the learning rate follows its schedule over the larger budget"
+    """The way in which the learning rate differs from that of one long run."""
+    if training.config.schedule == "linear":
+        return "; the learning rate follows its schedule over the larger budget"
+    if training.position.warmup:
+        return f"; the warm-up was {training.position.warmup} updates"
+    return ""

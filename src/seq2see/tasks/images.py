@@ -21,11 +21,12 @@ from seq2see.scoring.confusion import confusion_of
 from seq2see.tasks.keys import FOR_TEXT, PICTURES, refuse_keys
 from seq2see.tasks.one_sided import SAMPLES, report
 from seq2see.tasks.picture_model import PictureModel
-from seq2see.tasks.predict import logit_loss, predict
+from seq2see.tasks.predict import logit_loss, predict, validated
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.text import device_of
 from seq2see.tasks.translate import merged
 from seq2see.text.history import Fingerprints, History, all_seen, hashed
+from seq2see.text.progress import Progress, silent
 from seq2see.training import checkpoint
 from seq2see.training.report import Validation
 
@@ -122,7 +123,10 @@ class Images:
         if {"size", "colour"} & recipe.data.model_fields_set:
             raise ValueError(f"data.size and data.colour are for picture files, not for {corpus}")
 
-    def data(self, where: Path | None, history: History) -> PictureData:
+    def data(
+        self, where: Path | None, history: History, progress: Progress = silent
+    ) -> PictureData:
+        progress("reading the pictures", None)
         return PictureData(self.recipe, where, history)
 
     def build(self, data: PictureData) -> VisionTransformer:
@@ -140,20 +144,24 @@ class Images:
     def loss(self, model: nn.Module, batch: PictureBatch) -> Tensor:
         return logit_loss(model, batch, self.recipe.train)
 
-    def validate(self, model: nn.Module, data: PictureData) -> Validation:
+    def validate(self, model: nn.Module, data: PictureData, share: float = 1.0) -> Validation:
         """Loss and accuracy on the validation set, and the first mistakes."""
         examples = data.validation()
-        predictions = predict(model, examples, self.recipe.train, device_of(model))
-        right = examples.labels.tolist()
+        kept = validated(len(examples.labels), share)
+        predictions = predict(model, examples, self.recipe.train, device_of(model), kept)
+        right = examples.labels[kept].tolist()
         samples: list[tuple[str, str, str]] = []
         if math.isfinite(predictions.loss):
             names = data.format.labels.words(range(len(data.format.labels)))
-            for line, (label, (guess,)) in enumerate(zip(right, predictions.guesses, strict=True)):
+            for line, label, (guess,) in zip(kept, right, predictions.guesses, strict=True):
                 if label != guess and len(samples) < SAMPLES:
                     samples.append((f"val picture {line + 1}", names[label], names[guess]))
         figures = {"perplexity": predictions.perplexity, "accuracy": predictions.accuracy}
         summary = f"perplexity {predictions.perplexity:.2f} · {predictions.accuracy:.2%} right"
-        return Validation(predictions.mean_loss, figures, summary, samples)
+        used = f"{len(kept):,} of {len(examples.labels):,} pictures"
+        tested = sum(len(test) for test in data.corpus.tests.values())
+        scoring = predictions.seconds * tested / len(kept)
+        return Validation(predictions.mean_loss, figures, summary, samples, used, scoring)
 
     def score(self, opened: PictureModel, data: PictureData, test: str) -> Report:
         pictures = data.corpus.tests[test]
@@ -179,7 +187,8 @@ class Images:
     ) -> PictureModel:
         model = self.network(directory.format)
         directory.fill(model)
-        return PictureModel(self.recipe, directory.format, merged(model, merge), device)
+        model = merged(model, merge)
+        return PictureModel(self.recipe, directory.format, model, device, directory.path)
 
     def rows(self, vocabulary: Any) -> Rows:
         return {}

@@ -13,6 +13,7 @@ from seq2see.models.language import CausalModel
 from seq2see.tasks.keys import refuse_reduction
 from seq2see.tasks.one_sided import Case, LanguageModel, OneSidedTask, Sample, Written
 from seq2see.tasks.text import Texts, device_of
+from seq2see.tasks.translation_engine import string, strings
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizers
@@ -32,7 +33,7 @@ class Writer(LanguageModel):
         most = self.recipe.data.max_length
         if longest is None or self.recipe.model.positions == "learned":
             longest = min(longest or most, most)
-        ids = tokenizer.encode(prompt)
+        ids = tokenizer.encode(string("prompt", prompt))
         if len(ids) >= longest:
             rule = f"prompt and continuation may have {longest}"
             raise InputError(f"the prompt has {len(ids)} tokens; {rule}")
@@ -45,6 +46,7 @@ class Writer(LanguageModel):
 
     @torch.inference_mode()
     def log_probabilities(self, texts: Sequence[str]) -> list[list[float]]:
+        texts = strings("texts", texts)
         examples = TextExamples([([], self.ids(text)) for text in texts])
         results: list[list[float]] = [[] for _ in texts]
         for lines in by_tokens(examples.lengths, SCORED_TOKENS, seed=0, epoch=0):

@@ -13,6 +13,7 @@ from seq2see.models.language import MaskedModel
 from seq2see.tasks.keys import refuse_reduction
 from seq2see.tasks.one_sided import Candidate, Case, Filled, LanguageModel, OneSidedTask, Sample
 from seq2see.tasks.text import TextData, Texts, fitting
+from seq2see.tasks.translation_engine import string
 from seq2see.text.corpora import Parallel
 from seq2see.text.specials import MASK, PAD, SPECIALS, UNKNOWN
 from seq2see.text.tokenizers import Tokenizers
@@ -64,7 +65,7 @@ class Filler(LanguageModel):
     def _blanked(self, text: str) -> Ids:
         """Encode a text with one token for each <mask>."""
         tokenizer = self.tokenizers.target
-        marked = text.replace(BLANK, PLACEHOLDER)
+        marked = string("text", text).replace(BLANK, PLACEHOLDER)
         if self.recipe.tokenizer.kind == "words":
             # Between spaces: spaCy's rules would keep a full stop that follows at the blank.
             parts = [part.strip() for part in re.split(f"({BLANK})", text)]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -14,9 +15,11 @@ from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.confusion import Confusion, table
-from seq2see.tasks.predict import Predictions, predict
+from seq2see.tasks.predict import Predictions, predict, validated
 from seq2see.tasks.protocol import Report
-from seq2see.tasks.text import TextData, TextTask, device_of
+from seq2see.tasks.short_repr import parameters, short_repr
+from seq2see.tasks.text import TextData, TextTask, device_of, distinct
+from seq2see.tasks.translation_engine import string
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.training.report import Validation
 
@@ -68,13 +71,26 @@ class LanguageModel:
     """A model of one language; each task implements the methods that it is for."""
 
     def __init__(
-        self, recipe: Recipe, tokenizers: Tokenizers, model: Any, device: torch.device, command: str
+        self,
+        recipe: Recipe,
+        tokenizers: Tokenizers,
+        model: Any,
+        device: torch.device,
+        command: str,
+        directory: Path | None = None,
     ) -> None:
         self.recipe = recipe
         self.tokenizers = tokenizers
         self.device = device
         self.model = model.to(device).eval()
         self.command = command
+        self.directory = directory
+
+    def __repr__(self) -> str:
+        task = f"task {self.recipe.task}"
+        layers = f"{self.recipe.model.encoder_layers} layers"
+        facts = (self.recipe.data.target, task, layers, parameters(self.model))
+        return short_repr("LanguageModel", *facts, self.directory)
 
     def generate(
         self,
@@ -103,7 +119,7 @@ class LanguageModel:
 
     def ids(self, text: str) -> Ids:
         """Encode a text that the model can take."""
-        ids = self.tokenizers.target.encode(text)
+        ids = self.tokenizers.target.encode(string("text", text))
         limit = self.recipe.data.max_length
         if len(ids) > limit:
             rule = f"the model takes at most data.max_length = {limit}"
@@ -137,17 +153,27 @@ class OneSidedTask(TextTask):
     def build(self, data: TextData) -> nn.Module:
         return self.network(len(data.tokenizers.target))
 
-    def validate(self, model: nn.Module, data: TextData) -> Validation:
+    def validate(self, model: nn.Module, data: TextData, share: float = 1.0) -> Validation:
         """Loss and perplexity on the validation set, and a few examples."""
         lines, examples = data.validation
-        predictions = predict(model, examples, self.recipe.train, device_of(model))
+        kept = validated(len(lines), share)
+        predictions = predict(model, examples, self.recipe.train, device_of(model), kept)
         samples: list[Sample] = []
         if math.isfinite(predictions.loss):
-            texts = [data.validation_texts[line] for line in lines[:SAMPLES]]
-            shown = map(Case, texts, examples.pairs, predictions.guesses)
-            samples = [self.sample(model, data.tokenizers, case) for case in shown]
-        figures = self.figures(predictions)
-        return Validation(predictions.mean_loss, figures, self.summary(predictions), samples)
+            texts = [data.validation_texts[lines[place]] for place in kept]
+            for place in distinct(["\t".join(pair) for pair in texts], SAMPLES):
+                example = examples.pairs[kept[place]]
+                case = Case(texts[place], example, predictions.guesses[place])
+                samples.append(self.sample(model, data.tokenizers, case))
+        tested = sum(len(test.pairs) for test in data.corpus.tests.values())
+        return Validation(
+            predictions.mean_loss,
+            self.figures(predictions),
+            self.summary(predictions),
+            samples,
+            f"{len(kept):,} of {len(lines):,} sentences",
+            predictions.seconds * tested / len(kept),
+        )
 
     def figures(self, predictions: Predictions) -> dict[str, float]:
         return {"perplexity": predictions.perplexity}
@@ -180,7 +206,7 @@ class OneSidedTask(TextTask):
         directory.fill(model)
         if merge is not None:
             model = self.merged(model, merge)
-        return self.model_type(self.recipe, pair, model, device, self.command)
+        return self.model_type(self.recipe, pair, model, device, self.command, directory.path)
 
     def merged(self, model: nn.Module, merge: int) -> nn.Module:
         raise InputError(f"--merge {merge}: {type(model).__name__} needs every token")

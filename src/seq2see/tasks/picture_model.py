@@ -13,6 +13,7 @@ from seq2see.pictures.augment import Format
 from seq2see.pictures.files import read_picture
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.one_sided import Labelled
+from seq2see.tasks.short_repr import parameters, short_repr
 from seq2see.text.specials import SPECIALS
 
 PICTURES_PER_BATCH = 64
@@ -27,17 +28,34 @@ class PictureExplanation:
     weights: list[Tensor]  # per layer, (heads, P, P): the class token, if any, then the patches
     grid: tuple[int, int]  # rows and columns of patches
 
+    def __repr__(self) -> str:
+        maps = sum(map(len, self.weights))
+        return short_repr("PictureExplanation", self.prediction.label, f"{maps} attention maps")
+
 
 class PictureModel:
     """Predicts the class of pictures (task `images`)."""
 
     def __init__(
-        self, recipe: Recipe, format: Format, model: VisionTransformer, device: torch.device
+        self,
+        recipe: Recipe,
+        format: Format,
+        model: VisionTransformer,
+        device: torch.device,
+        directory: Path | None = None,
     ) -> None:
         self.recipe = recipe
         self.format = format
         self.device = device
         self.model = model.to(device).eval()
+        self.directory = directory
+
+    def __repr__(self) -> str:
+        _, height, width = self.format.shape
+        classes = f"{len(self.format.classes)} classes"
+        layers = f"{self.recipe.model.encoder_layers} layers"
+        facts = (classes, f"{height}×{width} pixels", layers, parameters(self.model))
+        return short_repr("PictureModel", *facts, self.directory)
 
     def classify(self, paths: Sequence[str | Path]) -> list[Labelled]:
         """Predict the class of each picture file; probabilities are in falling order."""

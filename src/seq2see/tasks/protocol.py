@@ -12,6 +12,7 @@ from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows
 from seq2see.recipe.schema import Recipe
 from seq2see.text.history import History
+from seq2see.text.progress import Progress, silent
 from seq2see.training.report import Validation
 
 
@@ -71,7 +72,7 @@ class Task(Protocol):
         """Raise ValueError for keys, or values together, that make no sense for the task."""
         ...
 
-    def data(self, where: Path | None, history: History) -> Any:
+    def data(self, where: Path | None, history: History, progress: Progress = silent) -> Any:
         """Read the data of the recipe (a `Data`), which `where` is the folder of.
 
         The history is that of the run, if it has begun, or what its parent hands down.
@@ -86,7 +87,9 @@ class Task(Protocol):
         """Compute the training criterion, summed over the targets of a batch."""
         ...
 
-    def validate(self, model: nn.Module, data: Any) -> Validation: ...
+    def validate(self, model: nn.Module, data: Any, share: float = 1.0) -> Validation:
+        """Validate a model on a share of the validation set, spread over it."""
+        ...
 
     def score(self, opened: Any, data: Any, test: str) -> Report:
         """Score a model on a test set of the data."""

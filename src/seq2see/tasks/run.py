@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -21,14 +19,22 @@ from seq2see.models.init import inherit
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
-from seq2see.tasks.budget import CARD, Finished
 from seq2see.tasks.continuation import Overlap, Start, go_on
+from seq2see.tasks.finished import CARD, Finished
+from seq2see.tasks.one_sided import LanguageModel
+from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.protocol import Data, Opened, Report, Task
 from seq2see.tasks.table import checked, open_directory, open_model, read_recipe, task_of
+from seq2see.tasks.translation_engine import TranslationEngine
+from seq2see.tasks.translator import Translator
+from seq2see.text.history import History
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
-from seq2see.training.report import Reporter
+from seq2see.training.report import Reporter, Validation
+from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
+
+Trained = Translator | LanguageModel | PictureModel  # by the task of the recipe
 
 
 def train(
@@ -41,13 +47,15 @@ def train(
     init: str | Path | None = None,
     device: str = "auto",
     console: Console | None = None,
-) -> Any:
+) -> Trained:
     """Train the model of a recipe into `out`, score it on its test sets, and return it.
 
     It starts from fresh weights or from those of the model directory `init` that fit. With `resume`
-    the run in `out` continues; a finished one, if the budget is larger now.
+    the run in `out` continues; a finished one, if the budget is larger now. The recipe decides what
+    kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
+    stages = Stages(console)  # the time since now counts
     if isinstance(recipe, Recipe) and list(overrides):
         raise InputError("overrides go with a recipe's file or name, not with a Recipe")
     if not isinstance(recipe, Recipe):
@@ -61,7 +69,7 @@ def train(
     where = None if data is None else Path(data)
     origin = run_directory.parent_of(Path(out), None if init is None else Path(init))
     try:
-        return _run(recipe, where, Path(out), origin, chosen_device, console)
+        return _run(recipe, where, Path(out), origin, chosen_device, stages)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(run_directory.standing(Path(out))) from None
 
@@ -72,26 +80,30 @@ def _run(
     folder: Path,
     origin: Path | None,
     device: torch.device,
-    console: Console,
-) -> Any:
+    stages: Stages,
+) -> Trained:
     """Bring a run to its end: train it, extend it, or only score it."""
+    opened: Trained
     finished = Finished.read(folder)
     if finished is not None:
         extended = finished.extended(recipe)
         if extended is None:
-            console.print(f"{folder}: {finished.hint()}", highlight=False, markup=False)
-            return open_model(folder, device.type)
+            stages.console.print(f"{folder}: {finished.hint()}", highlight=False, markup=False)
+            opened = open_model(folder, device.type)
+            return opened
         recipe = extended
     task = task_of(recipe)
     parent = None
     if origin is not None and not run_directory.begun(folder):
         parent = _parent(task, recipe, origin)
-    data: Data = task.data(where, run_directory.history_of(folder, parent, origin is not None))
+    history = run_directory.history_of(folder, parent, origin is not None)
+    with stages:
+        data: Data = task.data(where, history, stages)
     growth = run_directory.check_data(folder, data)
     if finished is not None or not (folder / WEIGHTS).exists():
-        _train(task, recipe, data, folder, Start(device, origin, parent, finished, growth), console)
+        _train(task, recipe, data, folder, Start(device, origin, parent, finished, growth), stages)
     opened = open_model(folder, device.type)
-    write_scorecard(task, opened, data, folder, origin, console)
+    write_scorecard(task, opened, data, folder, origin, stages)
     return opened
 
 
@@ -103,9 +115,19 @@ def evaluate_own(
     merge: int | None = None,
 ) -> Report:
     """Score a model on a test set of its recipe's data, by default the first."""
-    opened = open_model(directory, device, merge)
+    return evaluate_opened(open_model(directory, device, merge), directory, data, test)
+
+
+def evaluate_opened(
+    opened: Opened | TranslationEngine,
+    directory: str | Path,
+    data: str | Path | None = None,
+    test: str | None = None,
+) -> Report:
+    """Score an opened model on a test set of its recipe's data, by default the first."""
     task = task_of(opened.recipe)
-    corpus = task.data(None if data is None else Path(data), open_directory(directory).history)
+    history = History.load(Path(directory)) or History()
+    corpus = task.data(None if data is None else Path(data), history)
     if not corpus.tests:
         raise InputError(f"{directory}: the data of its recipe has no test set")
     if test is not None and test not in corpus.tests:
@@ -114,13 +136,14 @@ def evaluate_own(
 
 
 def _train(
-    task: Task, recipe: Recipe, data: Data, folder: Path, start: Start, console: Console
+    task: Task, recipe: Recipe, data: Data, folder: Path, start: Start, stages: Stages
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     run_directory.make(folder)
     parent = start.parent
     saved = checkpoint.saved_in(folder / "checkpoints")
-    data.prepare(folder, parent)
+    with stages:
+        data.prepare(folder, parent)
     torch.manual_seed(recipe.train.seed)
     model = task.build(data).to(start.device)
     inherited = None
@@ -128,7 +151,7 @@ def _train(
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
     run_directory.claim(folder, recipe, data, start.origin)
-    with Reporter(folder, console, task.unit) as reporter:
+    with Reporter(folder, stages.console, task.unit) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
         reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
         if inherited is not None and parent is not None:
@@ -136,7 +159,7 @@ def _train(
             reporter.say(escape(inherited.summary(parent.path)))
             reporter.say(escape(overlap.summary(parent.path)))
             reporter.write("init", **inherited.values(parent), **overlap.values())
-        training = _training(task, recipe, data, model, folder, reporter)
+        training = _training(task, recipe, data, model, folder, reporter, stages.started)
         digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
@@ -165,7 +188,13 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
 
 
 def _training(
-    task: Task, recipe: Recipe, data: Data, model: nn.Module, folder: Path, reporter: Reporter
+    task: Task,
+    recipe: Recipe,
+    data: Data,
+    model: nn.Module,
+    folder: Path,
+    reporter: Reporter,
+    started: float,
 ) -> Training:
     config = recipe.train
     lengths = data.train(1).lengths
@@ -174,11 +203,14 @@ def _training(
     workers = workers_for(lengths, batches, config.accumulate, device)
     padding = padding_share(lengths, batches)
     reporter.say(f"padding: {padding:.1%} of the batches · workers: {workers}")
-    validate = partial(task.validate, data=data)
+
+    def validate(model: nn.Module, share: float) -> Validation:
+        return task.validate(model, data, share)
+
     objective = Objective(data.train, task.loss, validate, pass_tokens(model))
     checkpoints = folder / "checkpoints"
     width = recipe.model.width
-    return Training(model, config, width, checkpoints, objective, reporter, workers)
+    return Training(model, config, width, checkpoints, objective, reporter, workers, started)
 
 
 def _resume(training: Training, saved: list[Path]) -> None:
@@ -192,16 +224,18 @@ def _resume(training: Training, saved: list[Path]) -> None:
 
 
 def write_scorecard(
-    task: Task, opened: Opened, data: Data, folder: Path, origin: Path | None, console: Console
+    task: Task, opened: Opened, data: Data, folder: Path, origin: Path | None, stages: Stages
 ) -> None:
     """Score the model on every test set, and write `scorecard.json` beside it."""
     tests = {}
     for test in data.tests:
-        report = task.score(opened, data, test)
+        with stages:
+            stages(f"scoring {test}")
+            report = task.score(opened, data, test)
         tests[test] = report.values
-        console.print(f"[bold]{escape(test)}[/bold]", highlight=False)
+        stages.console.print(f"[bold]{escape(test)}[/bold]", highlight=False)
         for line in report.lines:
-            console.print(f"  {escape(line)}", highlight=False)
+            stages.console.print(f"  {escape(line)}", highlight=False)
     init = {} if origin is None else {"init": {"model": str(origin), **Overlap.of(data).values()}}
     values = card(
         tests,

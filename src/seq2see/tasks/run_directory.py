@@ -168,5 +168,7 @@ def training_facts(folder: Path) -> dict[str, object]:
         for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
             if line.startswith('{"event": "chosen"') and line.endswith("}"):
                 chosen = json.loads(line)
-    facts = {key: chosen.get(key) for key in ("weights", "seconds", "updates", "epochs")}
+    # Seconds count from the command to the choice of the weights, without the test sets.
+    names = ("weights", "seconds", "validation_seconds", "updates", "epochs")
+    facts = {key: chosen.get(key) for key in names}
     return facts | {"target_tokens": chosen.get("tokens")}

@@ -10,7 +10,7 @@ import torch
 from rich.markup import escape
 from torch import Tensor, nn
 
-from seq2see.batches import Batch, IdPair, Ids, TextExamples
+from seq2see.batches import Batch, IdPair, Ids, TextExamples, spread
 from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows, tokenizers_for
@@ -20,10 +20,13 @@ from seq2see.tasks.predict import token_loss
 from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Parallel
 from seq2see.text.history import History
+from seq2see.text.progress import Progress, silent, watched
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 from seq2see.training import checkpoint
 
 Texts = list[tuple[str, str]]
+
+ENCODING = "encoding the training pairs"
 
 
 class TextTask:
@@ -46,8 +49,8 @@ class TextTask:
         if (recipe.data.labels is not None) != self.labelled:
             raise ValueError("data.labels is what task 'classify' predicts: give both, or neither")
 
-    def data(self, where: Path | None, history: History) -> "TextData":
-        return TextData(self, where, history)
+    def data(self, where: Path | None, history: History, progress: Progress = silent) -> "TextData":
+        return TextData(self, where, history, progress)
 
     def texts(self, parallel: Parallel) -> Texts:
         """Select source and target of each line; "" where the task has none."""
@@ -57,11 +60,13 @@ class TextTask:
         """The tokenizer of the source side."""
         return tokenizers.target
 
-    def encode(self, tokenizers: Tokenizers, parallel: Parallel) -> list[IdPair]:
+    def encode(
+        self, tokenizers: Tokenizers, parallel: Parallel, progress: Progress = silent
+    ) -> list[IdPair]:
         read = self.reader(tokenizers)
         return [
             (read.encode(source), tokenizers.target.encode(target))
-            for source, target in self.texts(parallel)
+            for source, target in watched(self.texts(parallel), ENCODING, progress)
         ]
 
     @property
@@ -119,9 +124,12 @@ class TextData:
     lines: list[int]  # of the training set that fit
     validation: tuple[list[int], TextExamples]
 
-    def __init__(self, task: TextTask, where: Path | None, history: History) -> None:
+    def __init__(
+        self, task: TextTask, where: Path | None, history: History, progress: Progress
+    ) -> None:
         self.task = task
-        self.corpus = corpora.load(task.recipe.data, where, history)
+        self.progress = progress
+        self.corpus = corpora.load(task.recipe.data, where, history, progress)
         self.parts = {
             part.name: {"pairs": len(part.pairs), "sha256": part.digest}
             for part in (self.corpus.train, self.corpus.val)
@@ -134,7 +142,7 @@ class TextData:
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
-        self.encoded = self.task.encode(self.tokenizers, self.corpus.train)
+        self.encoded = self.task.encode(self.tokenizers, self.corpus.train, self.progress)
         self.lines = fitting(self.encoded, self.task.recipe.data.max_length, "train")
         self.validation = self.task.held_out(self.tokenizers, self.corpus.val)
 
@@ -149,7 +157,7 @@ class TextData:
             return pair, str(parent.path)
         languages = (recipe.data.source, recipe.data.target)
         pairs = self.corpus.train.pairs
-        pair, cached = tokenizers.cached(recipe.tokenizer, *languages, pairs, folder)
+        pair, cached = tokenizers.cached(recipe.tokenizer, *languages, pairs, folder, self.progress)
         return pair, "the cache" if cached else ""
 
     @cached_property
@@ -167,7 +175,8 @@ class TextData:
     def train(self, epoch: int) -> TextExamples:
         if not self.task.varies:
             return self._fixed
-        pairs = [self.task.example(self, epoch, line) for line in self.lines]
+        lines = watched(self.lines, f"drawing the examples of epoch {epoch}", self.progress)
+        pairs = [self.task.example(self, epoch, line) for line in lines]
         return TextExamples(pairs, self.task.shifted)
 
     def summary(self) -> str:
@@ -189,6 +198,13 @@ def fitting(encoded: Sequence[IdPair], limit: int, name: str) -> list[int]:
     if not lines:
         raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
     return lines
+
+
+def distinct(texts: Sequence[str], count: int) -> list[int]:
+    """Choose up to `count` different texts, spread over all."""
+    first = {text: index for index, text in reversed(list(enumerate(texts)))}
+    indices = sorted(first.values())
+    return [indices[place] for place in spread(len(indices), count)]
 
 
 def device_of(model: nn.Module) -> torch.device:

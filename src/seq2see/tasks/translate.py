@@ -1,12 +1,14 @@
 """Task `translate`: source sentences → target sentences."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import torch
 
+from seq2see.batches import IdPair, spread
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError
@@ -15,15 +17,18 @@ from seq2see.models.directory import ModelDirectory
 from seq2see.models.reduced import with_merging
 from seq2see.scoring.bleu import Scores, score
 from seq2see.scoring.errors import Analysis, analyse
-from seq2see.tasks.predict import predict
+from seq2see.tasks.predict import predict, validated
 from seq2see.tasks.protocol import Report
-from seq2see.tasks.text import TextData, Texts, TextTask, device_of
+from seq2see.tasks.text import TextData, Texts, TextTask, device_of, distinct
+from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text.corpora import Parallel
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 from seq2see.training.report import Validation
 
 SAMPLES = 10
+BEAM_COST = 0.7  # × (1 + beam): beam search and its scores take so much longer than greedy search
+MOST_TOO_SHORT = 3  # × shorter than the references: then the fixed costs of search prevail
 
 
 class Translate(TextTask):
@@ -41,28 +46,54 @@ class Translate(TextTask):
         return build(self.recipe, len(data.tokenizers.source), len(data.tokenizers.target))
 
     @torch.inference_mode()
-    def validate(self, model: Any, data: TextData) -> Validation:
-        """Loss on the validation set, and BLEU of greedy translations of its first sentences."""
+    def validate(self, model: Any, data: TextData, share: float = 1.0) -> Validation:
+        """Loss on the validation set, and BLEU of greedy translations of some of it."""
         device = device_of(model)
         lines, examples = data.validation
-        predictions = predict(model, examples, self.recipe.train, device)
+        kept = validated(len(lines), share)
+        predictions = predict(model, examples, self.recipe.train, device, kept)
         loss = predictions.mean_loss
         if not math.isfinite(loss):
             return Validation(loss, {"perplexity": math.inf, "bleu": 0.0}, "", [])
-        lines = lines[: self.recipe.train.validate_sentences]
-        texts = [data.corpus.val.pairs[line] for line in lines]
-        sources = [source for source, _ in examples.pairs[: len(lines)]]
-        config = replace(Search.of(self.recipe, beam=1), length_penalty=0.0)
-        hypotheses = search(model, sources, config, device=device)
-        outputs = [data.tokenizers.target.decode(best.ids) for best, *_ in hypotheses]
+        most = min(self.recipe.train.validate_sentences, len(lines))
+        translated = spread(len(lines), len(validated(most, share)))
+        texts = [data.corpus.val.pairs[lines[place]] for place in translated]
+        started = time.perf_counter()
+        outputs = self._greedy(model, data, [examples.pairs[place] for place in translated])
+        seconds = time.perf_counter() - started
         bleu = score(outputs, [target for _, target in texts]).bleu
-        samples = [(*pair, output) for pair, output in zip(texts, outputs, strict=True)]
+        shown = distinct([source for source, _ in texts], SAMPLES)
         perplexity = predictions.perplexity
-        summary = f"perplexity {perplexity:.2f} · BLEU {bleu:.1f} (greedy)"
-        figures = {"perplexity": perplexity, "bleu": bleu}
-        return Validation(loss, figures, summary, samples[:SAMPLES])
+        return Validation(
+            loss,
+            {"perplexity": perplexity, "bleu": bleu},
+            f"perplexity {perplexity:.2f} · BLEU {bleu:.1f} (greedy)",
+            [(*texts[place], outputs[place]) for place in shown],
+            f"{len(kept):,} of {len(lines):,} sentences ({len(texts):,} of them translated)",
+            self._scoring_seconds(data, texts, outputs, seconds),
+        )
 
-    def score(self, opened: Translator, data: TextData, test: str) -> Report:
+    def _greedy(self, model: Any, data: TextData, pairs: Sequence[IdPair]) -> list[str]:
+        config = replace(Search.of(self.recipe, beam=1), length_penalty=0.0)
+        sources = [source for source, _ in pairs]
+        hypotheses = search(model, sources, config, device=device_of(model))
+        return [data.tokenizers.target.decode(best.ids) for best, *_ in hypotheses]
+
+    def _scoring_seconds(
+        self, data: TextData, texts: Texts, outputs: Sequence[str], seconds: float
+    ) -> float:
+        """Expected time of the test sets, if greedy search needed so many seconds for some texts.
+
+        A young model writes too much or nothing; at the end its outputs are like the references.
+        """
+        references = sum(len(target) + 1 for _, target in texts)
+        written = sum(len(output) + 1 for output in outputs)
+        tests = data.corpus.tests.values()
+        tested = sum(len(target) + 1 for test in tests for _, target in test.pairs)
+        per_letter = seconds / max(written, references / MOST_TOO_SHORT)
+        return per_letter * tested * BEAM_COST * (1 + self.recipe.decode.beam)
+
+    def score(self, opened: TranslationEngine, data: TextData, test: str) -> Report:
         parallel = data.corpus.tests[test]
         sources = [source for source, _ in parallel.pairs]
         references = [target for _, target in parallel.pairs]
@@ -80,7 +111,7 @@ class Translate(TextTask):
             problem = f"recipe.toml and tokenizer.json do not fit: {error}"
             raise InputError(f"{directory.path}: {problem}") from None
         directory.fill(model)
-        return Translator(self.recipe, pair, merged(model, merge), device)
+        return Translator(self.recipe, pair, merged(model, merge), device, directory.path)
 
 
 def merged(model: Any, merge: int | None) -> Any:
@@ -105,7 +136,7 @@ class Evaluation:
 
 
 def evaluate(
-    translator: Translator,
+    translator: TranslationEngine,
     sources: Sequence[str],
     references: Sequence[str],
     beam: int | None = None,

@@ -1,24 +1,21 @@
 """A translation model in use: translates, scores and explains."""
 
-import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from seq2see.batches import Example, IdPair, Ids, TextExamples, by_tokens, collate
-from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
-from seq2see.decoding.long_text import Translation, translate
+from seq2see.batches import IdPair, Ids, TextExamples, by_tokens, collate
+from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import Seq2Seq, search
-from seq2see.errors import InputError, WorkError
+from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
 from seq2see.recipe.schema import Recipe
-from seq2see.scoring.likelihood import Scored
-from seq2see.text.specials import END
+from seq2see.tasks.short_repr import parameters, short_repr
+from seq2see.tasks.translation_engine import TranslationEngine, string
 from seq2see.text.tokenizers import Tokenizers
 
 SCORED_TOKENS = 2048  # of a batch, padding included
@@ -35,6 +32,11 @@ class Explanation:
     target_out: list[str]  # its predictions, </s> last
     weights: dict[str, Tensor]  # name → (H, rows, columns)
 
+    def __repr__(self) -> str:
+        texts = f"{self.source!r} → {self.target!r}"
+        maps = sum(map(len, self.weights.values()))
+        return short_repr("Explanation", texts, f"{maps} attention maps")
+
 
 class TranslationModel(Seq2Seq[Any, Any], Protocol):
     """A sequence-to-sequence model as a translator uses it."""
@@ -46,7 +48,7 @@ class TranslationModel(Seq2Seq[Any, Any], Protocol):
     def state_dict(self) -> Any: ...
 
 
-class Translator:
+class Translator(TranslationEngine):
     """Translates, scores and explains with one model."""
 
     def __init__(
@@ -55,114 +57,40 @@ class Translator:
         tokenizers: Tokenizers,
         model: TranslationModel,
         device: torch.device,
+        directory: Path | None = None,
     ) -> None:
-        self.recipe = recipe
-        self.tokenizers = tokenizers
+        super().__init__(recipe, tokenizers, directory)
         self.device = device
         self.model = model
         self.model.to(device)
         self.model.eval()
 
-    def search(
-        self,
-        texts: Sequence[str],
-        *,
-        beam: int | None = None,
-        n_best: int = 1,
-        first_line: int = 1,
-        warn: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
-    ) -> list[list[Translation]]:
-        """Translate texts; return the n best translations of each, best first.
+    def __repr__(self) -> str:
+        return self.described(parameters(self.model))
 
-        Empty texts stay empty; long ones are split, with a warning that names the line.
-        """
-        config = Search.of(self.recipe, beam)
-
-        def decode(sources: list[Ids]) -> list[list[Hypothesis]]:
-            self.model.eval()
-            return search(self.model, sources, config, n_best, self.device)
-
-        limit = self.recipe.data.max_length
-        return translate(texts, decode, self.tokenizers, limit, first_line, warn)
-
-    @overload
-    def translate(
-        self, texts: Sequence[str], beam: int | None = None, n_best: Literal[1] = 1
-    ) -> list[str]: ...
-    @overload
-    def translate(
-        self, texts: Sequence[str], beam: int | None = None, n_best: int = 2
-    ) -> list[list[str]]: ...
-    def translate(
-        self, texts: Sequence[str], beam: int | None = None, n_best: int = 1
-    ) -> list[str] | list[list[str]]:
-        """Translate texts, with the recipe's beam unless one is given.
-
-        Returns the best translation of each text or, for n_best > 1, a list of its n best.
-        """
-        if isinstance(texts, str):
-            raise TypeError("texts must be a list of strings, not one string")
-        results = self.search(texts, beam=beam, n_best=n_best)
-        if n_best == 1:
-            return [translations[0].text for translations in results]
-        return [[translation.text for translation in translations] for translations in results]
-
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Compute log p(target | source) of given translations, </s> included."""
-        return [scored.log_probability for scored in self.score_tokens(sources, targets)]
-
-    def score_tokens(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
-        """Compute log p of every token of given translations; an empty text is </s> alone."""
-        if len(sources) != len(targets):
-            counts = f"{len(sources)} sources and {len(targets)} targets"
-            raise ValueError(f"{counts}; they must pair up")
-        pairs = zip(self.ids("source", sources), self.ids("target", targets), strict=True)
-        return self.force(list(pairs))
-
-    def ids(
-        self,
-        side: Literal["source", "target"],
-        texts: Sequence[str],
-        file: Path | None = None,
-    ) -> list[Ids]:
-        """Encode texts; refuse one that is too long by its index, or by its line in `file`."""
-        if isinstance(texts, str):
-            raise TypeError("texts must be a list of strings, not one string")
-        tokenizer = self.tokenizers.source if side == "source" else self.tokenizers.target
-        limit = self.recipe.data.max_length
-        encoded = [tokenizer.encode(text) for text in texts]
-        for index, ids in enumerate(encoded):
-            if len(ids) > limit:
-                place = f"{side}s[{index}]" if file is None else f"{file}:{index + 1}"
-                rule = f"the model takes at most data.max_length = {limit}"
-                raise InputError(f"{place}: {len(ids)} tokens; {rule}")
-        return encoded
+    def hypotheses(
+        self, sources: Sequence[Ids], config: Search, n_best: int = 1
+    ) -> list[list[Hypothesis]]:
+        self.model.eval()
+        return search(self.model, sources, config, n_best, self.device)
 
     @torch.inference_mode()
-    def force(self, pairs: Sequence[IdPair]) -> list[Scored]:
-        """Forced decoding: log p of each target id, </s> last, given the source and its prefix."""
+    def log_probabilities(self, pairs: Sequence[IdPair]) -> list[list[float]]:
         self.model.eval()
-        keys = [(tuple(source), tuple(target)) for source, target in pairs]
-        # Equal pairs are scored once, so that their scores agree to the last bit.
-        unique = list(dict.fromkeys(keys))
-        examples = TextExamples([Example([*source], [*target]) for source, target in unique])
-        scores: dict[tuple[tuple[int, ...], tuple[int, ...]], Scored] = {}
+        examples = TextExamples(pairs)
+        rows: list[list[float]] = [[] for _ in pairs]
         for lines in by_tokens(examples.lengths, SCORED_TOKENS, seed=0, epoch=0):
             batch = examples.batch(lines).to(self.device)
             log_p = self.model(batch).log_softmax(-1)
             log_p = log_p.gather(-1, batch.target_out[..., None])[..., 0]  # (B, T)
             for line, row in zip(lines, log_p.tolist(), strict=True):
-                tokens = [self.tokenizers.target.piece(id) for id in (*unique[line][1], END)]
-                row = row[: len(tokens)]
-                scores[unique[line]] = Scored(sum(row), tokens, row)
-        if not all(math.isfinite(scored.log_probability) for scored in scores.values()):
-            raise WorkError(BROKEN_MODEL)
-        return [scores[key] for key in keys]
+                rows[line] = row[: len(pairs[line][1]) + 1]
+        return rows
 
     @torch.inference_mode()
     def explain(self, text: str, target: str | None = None) -> Explanation:
         """Translate a text, or take the given translation, and return all attention weights."""
-        if not text.strip():
+        if not string("text", text).strip():
             raise InputError("the text to explain is empty")
         source_ids = self.tokenizers.source.encode(text)
         target_ids = self._target_ids(source_ids, target)
@@ -185,7 +113,7 @@ class Translator:
     def _target_ids(self, source: Ids, target: str | None) -> Ids:
         self.model.eval()
         if target is not None:
-            return self.tokenizers.target.encode(target)
+            return self.tokenizers.target.encode(string("target", target))
         # The model's own ids: its text may be segmented differently.
-        (hypotheses,) = search(self.model, [source], Search.of(self.recipe), device=self.device)
-        return hypotheses[0].ids
+        ((best,),) = self.hypotheses([source], Search.of(self.recipe))
+        return best.ids

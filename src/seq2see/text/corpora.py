@@ -14,6 +14,7 @@ from seq2see.text import captions, multi30k
 from seq2see.text.parallel import Pair as Pair
 from seq2see.text.parallel import Parallel as Parallel
 from seq2see.text.parallel import Splits, normalised
+from seq2see.text.progress import Progress, silent
 
 if TYPE_CHECKING:  # numpy is slow to import
     from seq2see.text.history import History
@@ -23,7 +24,10 @@ CAPTIONS = {"train": 50_000, "val": 1000, "test": 1000, "test_structures": 1000}
 
 
 def load(
-    config: DataConfig, data: Path | None = None, history: "History | None" = None
+    config: DataConfig,
+    data: Path | None = None,
+    history: "History | None" = None,
+    progress: Progress = silent,
 ) -> "Corpus":
     """Read a recipe's corpus; `data` is its directory, or the base of the recipe's paths.
 
@@ -34,7 +38,7 @@ def load(
 
     history = history or History()
     load_splits = _load_captions if config.corpus == "captions" else _load_files
-    corpus = separated(load_splits(config, data, history), history)
+    corpus = separated(load_splits(config, data, history, progress), history)
     return replace(
         corpus,
         train=joined(corpus.train, config.join),
@@ -56,13 +60,18 @@ def joined(parallel: Parallel, count: int) -> Parallel:
     return Parallel.of(parallel.name, pairs, parallel.dropped, parallel.seen)
 
 
-def _load_files(config: DataConfig, data: Path | None, history: "History") -> Splits:
+def _load_files(
+    config: DataConfig, data: Path | None, history: "History", progress: Progress
+) -> Splits:
     train_paths, val_paths, test_paths = _locate(config, data)
+    first = train_paths if isinstance(train_paths, str) else train_paths[0]
+    progress(f"reading {Path(first).name}", None)
     train = _read("train", train_paths, config, data)
     val = None if val_paths is None else _read("val", val_paths, config, data)
     tests = {name: _read(name, paths, config, data) for name, paths in test_paths.items()}
     missing = [name for name, split in (("val", val), ("test", tests)) if not split]
     if missing and config.hold_out:
+        progress(f"holding out {' and '.join(missing)} from {len(train.pairs):,} pairs", None)
         from seq2see.text.separation import known, split_again
 
         seen = known(train.pairs, history)
@@ -201,7 +210,9 @@ def _group_roots(pairs: Sequence[Pair]) -> list[int]:
     return [root(index) for index in range(len(pairs))]
 
 
-def _load_captions(config: DataConfig, data: Path | None, history: "History") -> Splits:
+def _load_captions(
+    config: DataConfig, data: Path | None, history: "History", progress: Progress
+) -> Splits:
     if data is not None:
         raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
     if {config.source, config.target} != {"de", "en"}:
@@ -209,6 +220,7 @@ def _load_captions(config: DataConfig, data: Path | None, history: "History") ->
             f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}"
         )
     counts = CAPTIONS | {"train": config.limit or CAPTIONS["train"]}
+    progress(f"generating {counts['train']:,} captions", None)
     splits = {}
     for name, count in counts.items():
         pairs = [(caption.source, caption.target) for caption in captions.generate(name, count)]

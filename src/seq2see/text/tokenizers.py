@@ -14,6 +14,7 @@ from typing import Protocol
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
+from seq2see.text.progress import Progress, silent, watched
 from seq2see.text.subwords import Subwords
 from seq2see.text.words import Words
 
@@ -55,23 +56,30 @@ class Tokenizers:
 
 
 def train(
-    config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]
+    config: TokenizerConfig,
+    source: str,
+    target: str,
+    pairs: Sequence[tuple[str, str]],
+    progress: Progress = silent,
 ) -> Tokenizers:
     """Train the tokenizers of both sides on the training pairs."""
     languages = (source, target)
     sides = [[pair[side] for pair in pairs] for side in (0, 1)]
     if config.kind == "words":
-        words = [
-            Words.train(texts, language, config.min_frequency, config.size)
-            for texts, language in zip(sides, languages, strict=True)
-        ]
+        words = []
+        for texts, language in zip(sides, languages, strict=True):
+            counted = watched(texts, f"counting the words of {language}", progress)
+            words.append(Words.train(counted, language, config.min_frequency, config.size))
         return Tokenizers(words[0], words[1], languages)
     step = math.ceil(len(pairs) / TRAINING_PAIRS) or 1
     sampled = [texts[::step] for texts in sides]
     if config.joint:
         sampled = [sampled[0] + sampled[1]]
     size = config.size or DEFAULT_SIZE[config.kind]
-    subwords = [Subwords.train(texts, config.kind, size) for texts in sampled]
+    subwords = []
+    for texts in sampled:
+        progress(f"training the tokenizer on {len(texts):,} sentences", None)
+        subwords.append(Subwords.train(texts, config.kind, size))
     return Tokenizers(subwords[0], subwords[-1], languages)
 
 
@@ -125,6 +133,7 @@ def cached(
     target: str,
     pairs: Sequence[tuple[str, str]],
     directory: Path,
+    progress: Progress = silent,
 ) -> tuple[Tokenizers, bool]:
     """Load the directory's tokenizers if their fingerprint fits; otherwise train and save new ones.
 
@@ -137,7 +146,7 @@ def cached(
             return tokenizers, True
     except InputError:
         pass  # absent or damaged
-    tokenizers = train(config, source, target, pairs)
+    tokenizers = train(config, source, target, pairs, progress)
     save(tokenizers, directory, config, fingerprint)
     return tokenizers, False
 

@@ -68,9 +68,7 @@ def rules(language: str) -> Any:
     try:
         import spacy
     except ImportError:
-        raise InputError(
-            "tokenizer.kind 'words' needs spaCy: pip install 'seq2see[words]'"
-        ) from None
+        raise InputError("tokenizer.kind 'words' needs spaCy: pip install spacy") from None
     try:
         return spacy.blank(language).tokenizer
     except (ImportError, AttributeError) as error:  # Japanese, say, needs a library of its own

@@ -15,12 +15,14 @@ from seq2see.errors import InputError, WorkError
 from seq2see.models.weights import Tensors, copy_into, weights
 from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
+from seq2see.training.budget import Budget
 from seq2see.training.interrupt import Stop
 from seq2see.training.optimizer import optimizer
 from seq2see.training.position import Position
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.schedule import learning_rate
 from seq2see.training.update import BatchLoss, Gradients
+from seq2see.training.validation import OnShare, validate
 
 REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
@@ -31,7 +33,7 @@ class Objective:
 
     examples: Callable[[int], Examples]
     loss: BatchLoss
-    validate: Callable[[nn.Module], Validation]
+    validate: OnShare
     pass_tokens: float = math.inf  # most tokens of a forward pass on a CPU
 
 
@@ -47,7 +49,9 @@ class Training:
         objective: Objective,
         reporter: Reporter,
         workers: int = 1,
+        started: float | None = None,
     ) -> None:
+        """Prepare a run whose command began at `started`, by `time.perf_counter()`."""
         self.model = model
         self.config = config
         self.width = width
@@ -61,8 +65,8 @@ class Training:
         self.ema: Tensors = {}
         if config.ema:
             self.ema = {name: weight.clone() for name, weight in weights(model).items()}
-        self.elapsed_before = 0.0
-        self.started = time.perf_counter()
+        self.started = time.perf_counter() if started is None else started
+        self.budget = Budget(config, self.position, self.started)
 
     def resume(self, folder: Path) -> None:
         """Restore the state that a checkpoint saved."""
@@ -77,25 +81,24 @@ class Training:
                 f"{folder}: not a checkpoint that this version can resume: {error}"
             ) from None
         self.ema = {name: average.to(self.device) for name, average in ema.items()}
-        self.elapsed_before = self.position.seconds
+        self.budget = Budget(self.config, self.position, self.started)
+        self.position.tenths = min(self.position.tenths, int(self.budget.progress() * 10))
         # Checkpoints that are gone, pruned or removed by hand, can be neither chosen nor averaged.
         there = {path.name for path in checkpoint.saved_in(folder.parent)}
         self.position.validations = {
             name: s for name, s in self.position.validations.items() if name in there
         }
-        # Of a larger budget than before, less is spent.
-        spent = self.position.progress(self.config, self.position.seconds)
-        self.position.tenths = min(self.position.tenths, int(spent * 10))
 
     def run(self) -> Tensors:
-        self.started = time.perf_counter()
+        self.budget.begin()
+        self.reporter.mark(self.budget.seconds(), self.position.tokens)
         self.model.train()
         with Stop(self.reporter.say) as stop:
             while not self._finished():
                 for examples, batches in self._updates_of_epoch():
                     self._update(examples, batches)
                     if self._checkpoint_due():
-                        self._checkpoint()
+                        self._checkpoint_or_postpone()
                     if stop.asked:
                         self._save()  # not validated, so it can be resumed but not chosen
                         raise KeyboardInterrupt
@@ -103,7 +106,8 @@ class Training:
                         break
                 else:
                     self._end_epoch()
-        if not self.position.validations or self.position.name() not in self.position.validations:
+        self.budget.end(self.reporter.say)
+        if self.position.name() not in self.position.validations:
             self._checkpoint()
         return self._choose()
 
@@ -113,6 +117,7 @@ class Training:
         examples = self.objective.examples(at.epoch)
         batches = epoch_batches(examples.lengths, self.config, at.epoch)
         at.epoch_batches = len(batches)
+        self.budget.fit_warmup(self.reporter.say)
         for start in range(at.batch, len(batches), self.config.accumulate):
             yield examples, batches[start : start + self.config.accumulate]
 
@@ -122,7 +127,8 @@ class Training:
         total, tokens = self.gradients.fill(
             examples, batches, f"dropout/{self.config.seed}/{at.update}"
         )
-        rate = learning_rate(self.config, self.width, at.update + 1, self._progress())
+        progress = self.budget.progress()
+        rate = learning_rate(self.config, self.width, at.update + 1, progress, at.warmup)
         norm = nn.utils.clip_grad_norm_(
             self.model.parameters(), self.config.clip or math.inf
         ).item()
@@ -142,15 +148,18 @@ class Training:
         at.batches += len(batches)
         at.samples += sum(map(len, batches))
         at.tokens += tokens
+        if self.config.minutes:
+            self.budget.fit_warmup(self.reporter.say)
         self.reporter.update(
-            progress=self._progress(),
+            progress=self.budget.progress(),
+            seconds_left=self.budget.seconds_left(),
             update=at.update,
             epoch=at.epoch,
             loss=total / tokens,
             learning_rate=rate,
             gradient_norm=norm,
             tokens=at.tokens,
-            seconds=self._seconds(),
+            seconds=self.budget.seconds(),
         )
 
     @torch.no_grad()
@@ -169,31 +178,43 @@ class Training:
             updates=at.update,
             samples=at.samples,
             tokens=at.tokens,
-            seconds=self._seconds(),
+            seconds=self.budget.seconds(),
         )
         at.epoch += 1
         at.batch = 0
         if self.config.epochs and not self.config.checkpoint_every:
             self._checkpoint()
 
+    def _checkpoint_or_postpone(self) -> None:
+        """Validate and save; put off a validation that would take too much of the time."""
+        if self.budget.validation_fits(self.reporter.say):
+            self._checkpoint()
+        elif self.config.checkpoint_every:
+            self._save()
+            self._prune()
+
     def _checkpoint(self) -> None:
         """Validate, then save; the score decides later which weights are kept."""
         at = self.position
-        result = self._validate_shipped()
+        result = self._validate(self.ema)
         if not math.isfinite(result.loss):
             problem = f"update {at.update}: the validation loss is {result.loss:g}"
             raise WorkError(f"{problem}; {self._last_good()}; {REMEDY}")
         best = at.record(self._score(result))
-        at.tenths = int(self._progress() * 10)
+        before = self.budget.progress()
+        self.budget.reserve(result.scoring_seconds, result.examples, self.reporter.say)
+        at.tenths = int(10 * max(before, self.budget.progress()))
         self._save()
         self._prune()
-        seconds = self._seconds()
+        seconds = self.budget.seconds()
         self.reporter.validation(
             result, update=at.update, epoch=at.epoch, best=best, seconds=seconds
         )
+        self.reporter.mark(seconds, at.tokens)
 
     def _save(self) -> None:
-        self.position.seconds = self._seconds()
+        started = time.perf_counter()
+        self.position.seconds = self.budget.seconds()
         groups = {
             "weights": weights(self.model),
             "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
@@ -203,22 +224,10 @@ class Training:
         checkpoint.save(
             self.folder / self.position.name(), checkpoint.Checkpoint(groups, asdict(self.position))
         )
+        self.budget.saving_seconds = time.perf_counter() - started
 
-    def _validate_shipped(self) -> Validation:
-        """Validate the weights that would be shipped: the moving average where there is one."""
-        if not self.ema:
-            return self._validate()
-        own = {name: weight.clone() for name, weight in weights(self.model).items()}
-        copy_into(self.model, self.ema, "ema")
-        result = self._validate()
-        copy_into(self.model, own, "own")
-        return result
-
-    def _validate(self) -> Validation:
-        self.model.eval()
-        result = self.objective.validate(self.model)
-        self.model.train()
-        return result
+    def _validate(self, shipped: Tensors) -> Validation:
+        return validate(self.model, self.objective.validate, self.budget, shipped)
 
     def _choose(self) -> Tensors:
         """Return the best checkpoint, or the average of several if that validates better."""
@@ -230,8 +239,7 @@ class Training:
         if self.config.average > 1 and len(at.validations) > 1:
             names = at.to_average(self.config)
             mean = checkpoint.average([self.folder / name for name in names], group)
-            copy_into(self.model, mean, "average")
-            score = self._score(self._validate())
+            score = self._score(self._validate(mean))
             if score > kept:
                 chosen, kept = mean, score
                 kind = f"the average of {', '.join(names)}"
@@ -240,9 +248,10 @@ class Training:
             by=self.config.choose,
             score=abs(kept),
             updates=at.update,
-            epochs=at.epoch - (at.batch == 0),
+            epochs=round(at.epochs, 3),
             tokens=at.tokens,
-            seconds=self._seconds(),
+            seconds=self.budget.seconds(),
+            validation_seconds=at.validation_seconds,
         )
         return chosen
 
@@ -267,16 +276,10 @@ class Training:
             return "no checkpoint was written yet"
         return f"the last good checkpoint is {saved[-1]}"
 
-    def _seconds(self) -> float:
-        return self.elapsed_before + time.perf_counter() - self.started
-
-    def _progress(self) -> float:
-        return self.position.progress(self.config, self._seconds())
-
     def _finished(self) -> bool:
-        return self._progress() >= 1 or self.position.stale(self.config)
+        return self.budget.progress() >= 1 or self.position.stale(self.config)
 
     def _checkpoint_due(self) -> bool:
         if self.config.checkpoint_every:
             return self.position.update % self.config.checkpoint_every == 0
-        return not self.config.epochs and int(self._progress() * 10) > self.position.tenths
+        return not self.config.epochs and int(self.budget.progress() * 10) > self.position.tenths

@@ -1,4 +1,4 @@
-"""The position of a run in its budget, and the scores of its checkpoints."""
+"""The position of a run in its corpus, the time it took, and the scores of its checkpoints."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,12 @@ class Position:
     batches: int = 0  # of all epochs
     samples: int = 0
     tokens: int = 0  # of the target side
-    seconds: float = 0.0  # training, validation and checkpoints
+    seconds: float = 0.0  # since the command began: preparation, training, validation, checkpoints
+    preparation_seconds: float = 0.0  # of these: reading, tokenizer and encoding
+    validation_seconds: float = 0.0  # of these: validation
+    finish_seconds: float = 0.0  # expected between the last update and the score card
+    validation_share: float = 0.0  # of the validation set that is used; 0: not chosen yet
+    warmup: int = 0  # updates, if not as in the recipe
     validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
     since_best: int = 0  # validations
     tenths: int = 0  # of the budget, at the last checkpoint
@@ -26,13 +31,10 @@ class Position:
         """Name of the checkpoint of this update."""
         return f"update-{self.update:08d}"
 
-    def progress(self, config: TrainConfig, seconds: float) -> float:
-        """Share of the budget that is spent."""
-        if config.steps:
-            return self.update / config.steps
-        if config.minutes:
-            return seconds / (60 * config.minutes)
-        return (self.epoch - 1 + self.batch / self.epoch_batches) / (config.epochs or 1)
+    @property
+    def epochs(self) -> float:
+        """Epochs that are done, the present one as a fraction."""
+        return self.epoch - 1 + self.batch / self.epoch_batches
 
     def stale(self, config: TrainConfig) -> bool:
         """Whether `patience` validations in a row have been no better."""

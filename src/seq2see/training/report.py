@@ -14,7 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from seq2see.batches import spread
+from seq2see.training.budget import clock
+from seq2see.training.machine import Load
+
 SAMPLES_SHOWN = 3
+BAR_COLUMNS = 8  # at least, with the spinner and the spaces between
+DROPPED_FIRST = ("lr", "epoch", "update", "speed")  # from the bar on a narrow terminal
 SECONDS_BETWEEN_LINES = 10.0  # where no terminal shows the bar
 
 
@@ -26,6 +32,8 @@ class Validation:
     figures: dict[str, float]  # the task's own; of those that may choose weights, higher is better
     summary: str  # the figures in words
     samples: list[tuple[str, str, str]]  # source, reference, output
+    examples: str = ""  # that were validated, in words
+    scoring_seconds: float = 0.0  # expected for the test sets
 
 
 class Reporter:
@@ -51,8 +59,9 @@ class Reporter:
         self.task = self.bar.add_task("starting", total=1.0)
         self.process = psutil.Process()
         self.process.cpu_percent()
+        self.load = Load(torch.get_num_threads())
         self.shown = self.logged = 0.0
-        self.window: list[tuple[float, int]] = []
+        self.window: list[tuple[float, int]] = []  # seconds and tokens at the last updates
 
     def __enter__(self) -> "Reporter":
         self.bar.start()
@@ -78,10 +87,15 @@ class Reporter:
                 if isinstance(value, float):
                     self.board.add_scalar(f"{event}/{name}", value, update)
 
+    def mark(self, seconds: float, tokens: int) -> None:
+        """Measure the speed anew: the time before was not spent on training."""
+        self.window = [(seconds, tokens)]
+
     def update(
         self,
         *,
         progress: float,
+        seconds_left: float,
         update: int,
         epoch: int,
         loss: float,
@@ -93,17 +107,22 @@ class Reporter:
         now = time.monotonic()
         self.window = [*self.window, (seconds, tokens)][-20:]
         first_seconds, first_tokens = self.window[0]
-        span = seconds - first_seconds
-        speed = (tokens - first_tokens) / span if span else 0.0
-        left = seconds / progress * (1 - progress) if progress else 0.0
-        text = (
-            f"epoch {epoch} · update {update} · loss {loss:.3f} · {speed:,.0f} {self.unit}/s · "
-            f"lr {learning_rate:.2e} · {_clock(max(left, 0))} left"
-        )
+        speed = (tokens - first_tokens) / max(seconds - first_seconds, 1e-6)
+        parts = {
+            "epoch": f"epoch {epoch}",
+            "update": f"update {update}",
+            "loss": f"loss {loss:.3f}",
+            "speed": f"{speed:,.0f} {self.unit}/s",
+            "lr": f"lr {learning_rate:.2e}",
+            "left": f"{clock(seconds_left)} left",
+        }
+        text = fitting(parts, self.console.width - BAR_COLUMNS)
         self.bar.update(self.task, completed=min(progress, 1.0), description=text)
+        if change := self.load.check():
+            self.say(change)
         if not self.console.is_terminal and now - self.shown >= SECONDS_BETWEEN_LINES:
             self.shown = now
-            self.say(f"{progress:4.0%} · {text}")
+            self.say(f"{progress:4.0%} · {' · '.join(parts.values())}")
         if now - self.logged >= 1 or update == 1:
             self.logged = now
             self.write(
@@ -115,6 +134,7 @@ class Reporter:
                 gradient_norm=gradient_norm,
                 tokens=tokens,
                 tokens_per_second=speed,
+                others_cores=self.load.others,
                 seconds=seconds,
             )
 
@@ -135,11 +155,12 @@ class Reporter:
             samples=samples,
             tokens=tokens,
             seconds=seconds,
+            others_cores=self.load.others,
             **usage,
         )
         used = " · ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in usage.items())
         done = f"{steps:,} batches · {updates:,} updates · {samples:,} samples · {tokens:,} tokens"
-        self.say(f"[dim]epoch {epoch} done · {done} · {_clock(seconds)} · {used}[/dim]")
+        self.say(f"[dim]epoch {epoch} done · {done} · {clock(seconds)} · {used}[/dim]")
 
     def validation(
         self, result: Validation, *, update: int, epoch: int, best: bool, seconds: float
@@ -156,14 +177,14 @@ class Reporter:
         )
         summary = " · ".join(filter(None, [f"loss {result.loss:.3f}", result.summary]))
         self.say(
-            f"[bold]validation[/bold] at update {update:,} · {_clock(seconds)} · {summary}"
+            f"[bold]validation[/bold] at update {update:,} · {clock(seconds)} · {summary}"
             f"{' · best so far' if best else ''}"
         )
-        for source, reference, output in result.samples[:SAMPLES_SHOWN]:
+        for shown in spread(len(result.samples), SAMPLES_SHOWN):
+            source, reference, output = result.samples[shown]
             self.say(f"  source     {escape(source)}")
             self.say(f"  reference  {escape(reference)}")
             self.say(f"  [cyan]output     {escape(output)}[/cyan]\n")
-        self.window.clear()  # the speed shown is that of training alone
 
     def chosen(
         self,
@@ -172,9 +193,10 @@ class Reporter:
         by: str,
         score: float,
         updates: int,
-        epochs: int,
+        epochs: float,
         tokens: int,
         seconds: float,
+        validation_seconds: float,
     ) -> None:
         self.write(
             "chosen",
@@ -185,11 +207,16 @@ class Reporter:
             epochs=epochs,
             tokens=tokens,
             seconds=seconds,
+            validation_seconds=validation_seconds,
         )
-        self.say(f"kept {weights} (validation {by} {score:.3f}) after {_clock(seconds)}")
+        self.say(f"kept {weights} (validation {by} {score:.3f}) after {clock(seconds)}")
 
 
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+def fitting(parts: dict[str, str], width: int) -> str:
+    """Join the parts of a line, without the least important ones where it would be too wide."""
+    kept = dict(parts)
+    for name in DROPPED_FIRST:
+        if len(" · ".join(kept.values())) <= width:
+            break
+        del kept[name]
+    return " · ".join(kept.values())

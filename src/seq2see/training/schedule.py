@@ -19,9 +19,15 @@ def linear(update: int, peak: float, warmup: int, progress: float, decay: float)
     return peak * min(update / warmup, max(decaying, 0.0))
 
 
-def learning_rate(config: TrainConfig, width: int, update: int, progress: float) -> float:
-    """Learning rate of an update, counted from 1, with the share `progress` of the budget spent."""
+def learning_rate(
+    config: TrainConfig, width: int, update: int, progress: float, warmup: int = 0
+) -> float:
+    """Learning rate of an update, counted from 1, with the share `progress` of the budget spent.
+
+    A `warmup` other than the recipe's leaves the peak as it is.
+    """
     peak = config.peak(width)
+    warmup = warmup or config.warmup
     if config.schedule == "inverse_sqrt":
-        return inverse_sqrt(update, peak, config.warmup)
-    return linear(update, peak, config.warmup, progress, config.decay)
+        return inverse_sqrt(update, peak, warmup)
+    return linear(update, peak, warmup, progress, config.decay)

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from seq2see.errors import InputError
-from seq2see.tasks.budget import Budget, Finished
+from seq2see.tasks.finished import Finished, Total
 
 
 def test_budgets_in_words() -> None:
-    minutes, steps = Budget("minutes", 2.5), Budget.of({"steps": 150_000, "minutes": None})
-    assert (str(minutes), str(steps), str(Budget("epochs", 1))) == (
+    minutes, steps = Total("minutes", 2.5), Total.of({"steps": 150_000, "minutes": None})
+    assert (str(minutes), str(steps), str(Total("epochs", 1))) == (
         "2.5 minutes",
         "150,000 steps",
         "1 epoch",
     )
     assert minutes.doubled() == "--minutes 5"
     assert steps.doubled() == "--set train.steps=300000"
-    assert minutes.raised_to(Budget("minutes", 12)) == "from 2.5 to 12 minutes"
+    assert minutes.raised_to(Total("minutes", 12)) == "from 2.5 to 12 minutes"
     assert minutes.raised_to(steps) == "from 2.5 minutes to 150,000 steps"
 
 

@@ -15,14 +15,14 @@ KINDS = ("steps", "epochs", "minutes")
 
 
 @dataclass(frozen=True)
-class Budget:
+class Total:
     """The total of steps, epochs or minutes of a run."""
 
     kind: str
     amount: float
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> "Budget":
+    def of(cls, table: Mapping[str, Any]) -> "Total":
         """Read the budget of a recipe's table `train`, which has exactly one."""
         return next(cls(kind, table[kind]) for kind in KINDS if table.get(kind) is not None)
 
@@ -34,7 +34,7 @@ class Budget:
     def number(self) -> str:
         return f"{self.amount:,.10g}"
 
-    def raised_to(self, larger: "Budget") -> str:
+    def raised_to(self, larger: "Total") -> str:
         """Name both budgets: from 5 to 12 minutes."""
         return f"from {self.number if self.kind == larger.kind else self} to {larger}"
 
@@ -51,7 +51,7 @@ class Finished:
     """A finished run: its budget, and what it spent of each kind."""
 
     folder: Path
-    budget: Budget
+    budget: Total
     spent: dict[str, float]
     updates: int | None
 
@@ -63,7 +63,7 @@ class Finished:
             return None
         try:
             card = json.loads(path.read_bytes())
-            budget = Budget.of(card["recipe"]["train"])
+            budget = Total.of(card["recipe"]["train"])
             training = card["training"]
             spent = {
                 "steps": training["updates"] or 0,
@@ -74,7 +74,7 @@ class Finished:
         except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
             raise InputError(f"{path}: not the score card of a run: {error!r}") from None
 
-    def below(self, budget: Budget) -> bool:
+    def below(self, budget: Total) -> bool:
         """Whether a budget is larger: than the run's, or than what it spent of another kind."""
         if budget.kind == self.budget.kind:
             return budget.amount > self.budget.amount
@@ -84,7 +84,7 @@ class Finished:
         """The recipe that extends the run: the given one, or that of an interrupted extension."""
         begun = Recipe.load(self.folder / "recipe.toml").train
         for train in (recipe.train, begun):
-            if self.below(Budget.of(train.model_dump())):
+            if self.below(Total.of(train.model_dump())):
                 if not saved_in(self.folder / "checkpoints"):
                     raise InputError(f"{self.folder}: {self._without_checkpoints()}")
                 return recipe.model_copy(update={"train": train})

@@ -1,0 +1,52 @@
+"""Fonts of a figure: Matplotlib's own, and installed ones for the characters that it lacks."""
+
+from functools import cache
+
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+PLACEHOLDERS = "Last Resort High-Efficiency"  # Matplotlib's font of boxes for all characters
+
+
+def complete(figure: Figure) -> set[str]:
+    """Add installed fonts to the texts that need them; return the characters that no font has."""
+    lacking: dict[Text, set[str]] = {}
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        characters = {character for character in text.get_text() if character.isprintable()}
+        characters -= _characters(font_manager.findfont(text.get_fontproperties()))
+        if characters:
+            lacking[text] = characters
+    families, missing = _families(set().union(*lacking.values()))
+    for text in lacking:
+        text.set_fontfamily([*text.get_fontfamily(), *families])
+    return missing
+
+
+def _families(missing: set[str]) -> tuple[list[str], set[str]]:
+    """Choose installed fonts, the one with the most of the characters first; say what all lack."""
+    families: list[str] = []
+    fonts = _installed() if missing else {}
+    while fonts and missing:
+        best = max(fonts, key=lambda name: len(missing & fonts[name]))
+        if not missing & fonts[best]:
+            break
+        families.append(best)
+        missing = missing - fonts[best]
+    return families, missing
+
+
+def _installed() -> dict[str, frozenset[str]]:
+    """Characters of each installed font, in its regular weight where it has one."""
+    upright = [font for font in font_manager.fontManager.ttflist if font.style == "normal"]
+    regular_last = sorted(upright, key=lambda font: font.weight == 400)
+    return {f.name: _characters(f.fname) for f in regular_last if f.name != PLACEHOLDERS}
+
+
+@cache
+def _characters(path: str) -> frozenset[str]:
+    try:
+        return frozenset(map(chr, font_manager.get_font(path).get_charmap()))
+    except (RuntimeError, OSError):  # a kind of font that Matplotlib cannot read
+        return frozenset()

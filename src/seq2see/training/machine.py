@@ -1,0 +1,60 @@
+"""The load that other processes put on the machine, which makes training slower."""
+
+import time
+
+import psutil
+
+WINDOW_SECONDS = 10.0
+BUSY_CORES = 0.25  # missing to this process
+WINDOWS_TO_CHANGE = 3  # in a row, before a second message takes the first one back
+
+
+class Load:
+    """Cores that other processes use, measured in windows of ten seconds."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads  # that this process would keep busy
+        self.cores = psutil.cpu_count() or 1
+        self.others: float | None = None  # cores in the last window; unknown at first
+        self.busy = False
+        self.spoken = False
+        self.against = 0  # windows in a row that contradict `busy`
+        self.last = self._read()
+
+    def check(self) -> str:
+        """Measure if a window is over; return a line if the machine became busy or free."""
+        if self.last is None or time.monotonic() - self.last[0] < WINDOW_SECONDS:
+            return ""
+        before = self.last
+        self.last = self._read()
+        if self.last is None:
+            self.others = None
+            return ""
+        seconds, busy, own = (now - then for now, then in zip(self.last, before, strict=True))
+        self.others = max(0.0, (busy - own) / seconds)
+        return self._judge(self.others)
+
+    def _judge(self, others: float) -> str:
+        # Cores that this process would not use anyway are no loss.
+        missing = others + self.threads - self.cores
+        changed = (min(missing, others) > BUSY_CORES) != self.busy
+        self.against = self.against + 1 if changed else 0
+        if self.against < (WINDOWS_TO_CHANGE if self.spoken else 1):
+            return ""
+        self.busy, self.spoken, self.against = not self.busy, True, 0
+        used = f"other processes use {others:.1f} of {self.cores} cores"
+        if self.busy:
+            return f"the machine is busy: {used}; training will be slower"
+        return f"the machine is free again: {used}"
+
+    def _read(self) -> tuple[float, float, float] | None:
+        """Time, and the seconds of all cores and of this process; None where they are hidden."""
+        try:
+            times = psutil.cpu_times()._asdict()
+            own = psutil.Process().cpu_times()
+        except (psutil.Error, OSError, NotImplementedError):
+            return None
+        # On Linux, guests are counted among users, too.
+        idle = ("idle", "iowait", "guest", "guest_nice")
+        busy = sum(seconds for kind, seconds in times.items() if kind not in idle)
+        return time.monotonic(), busy, own.user + own.system

@@ -1,0 +1,95 @@
+"""The load of other processes: said once, taken back for good, unknown without a complaint."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+
+from seq2see.training import machine
+from seq2see.training.machine import Load
+
+
+class Times(NamedTuple):
+    """The fields that psutil reads on Linux."""
+
+    user: float
+    system: float = 0.0
+    idle: float = 0.0
+    iowait: float = 0.0
+    steal: float = 0.0
+    guest: float = 0.0
+
+
+class Machine:
+    """Two cores under a load that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = self.own = self.others = self.idle = 0.0
+
+    def run(self, seconds: float, own: float, others: float) -> None:
+        self.now += seconds
+        self.own += own * seconds
+        self.others += others * seconds
+        self.idle += (2 - own - others) * seconds
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine()
+
+    def times() -> Times:
+        half = made.others / 2
+        return Times(made.own + half, 0.0, made.idle, 5 * made.now, half, 9 * made.now)
+
+    process = SimpleNamespace(cpu_times=lambda: SimpleNamespace(user=made.own, system=0.0))
+    monkeypatch.setattr(machine.psutil, "cpu_count", lambda: 2)
+    monkeypatch.setattr(machine.psutil, "cpu_times", times)
+    monkeypatch.setattr(machine.psutil, "Process", lambda: process)
+    monkeypatch.setattr(machine.time, "monotonic", lambda: made.now)
+    yield made
+
+
+def test_a_busy_machine_is_said_once_and_taken_back_for_good(two_cores: Machine) -> None:
+    load = Load(threads=2)
+    lines = []
+    for others in (0.1, 1.0, 1.1, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0):
+        for _ in range(10):
+            two_cores.run(1.0, 1.0 - others / 2, others)
+            lines.append(load.check())
+        assert load.others == pytest.approx(others, abs=1e-6)
+    busy = "the machine is busy: other processes use 1.0 of 2 cores; training will be slower"
+    free = "the machine is free again: other processes use 0.0 of 2 cores"
+    assert [(number // 10, line) for number, line in enumerate(lines) if line] == [
+        (1, busy),
+        (7, free),
+        (12, busy),
+    ]
+
+
+def test_a_core_that_training_would_not_use_is_no_loss(two_cores: Machine) -> None:
+    load = Load(threads=1)
+    two_cores.run(20.0, 1.0, 1.0)
+    assert load.check() == "" and load.others == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(), PermissionError("/proc/stat")])
+def test_what_cannot_be_read_is_unknown(
+    two_cores: Machine, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    load = Load(threads=2)
+    monkeypatch.setattr(machine.psutil, "cpu_times", fail)
+    two_cores.run(20.0, 1.0, 1.0)
+    assert (load.check(), load.check(), load.others) == ("", "", None)
+    assert Load(threads=2).check() == ""
+
+
+def test_this_machine_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "WINDOW_SECONDS", 0.0)
+    load = Load(threads=1)
+    load.check()
+    assert load.others is not None and load.others >= 0
