@@ -43,11 +43,12 @@ def train_and_validate(model: Path, seconds: float) -> dict[str, float]:
     from seq2see.training.optimizer import optimizer
     from seq2see.training.update import Gradients, workers_for
 
-    recipe = open_directory(model).recipe
+    directory = open_directory(model)
+    recipe = directory.recipe
     task = task_of(recipe)
-    data = task.data(None)
+    data = task.data(None, directory.history)
     with tempfile.TemporaryDirectory() as folder:
-        data.prepare(Path(folder), open_directory(model))
+        data.prepare(Path(folder), directory)
     network = task.build(data).train()
     steps = optimizer(network, recipe.train.optimizer)
     examples = data.train(1)

@@ -25,6 +25,7 @@ from seq2see.recipe.schema import Recipe, shipped
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
+from seq2see.text.history import History
 from seq2see.text.specials import BEGIN, END, PAD
 from seq2see.text.tokenizers import Tokenizers
 from seq2see.text.vocab import Vocab
@@ -176,6 +177,9 @@ def test_an_export_is_all_that_translating_needs(
         "history.safetensors",
         "scorecard.json",
     }
+    whole, shipped = (History.load(path) for path in (trained, tmp_path / "out"))
+    assert whole is not None and shipped is not None
+    assert shipped.held_out.keys() == whole.held_out.keys() and not len(shipped.train)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]  # and nothing beside it
     engine = ct2.load(tmp_path / "out")
     assert engine.recipe == Recipe.load(trained / "recipe.toml")

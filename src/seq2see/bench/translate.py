@@ -19,9 +19,10 @@ from seq2see.ct2.parity import logged, sentences
 from seq2see.errors import InputError, WorkError
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine
-from seq2see.tasks.table import load, open_directory
+from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
+from seq2see.text.history import History
 
 SAMPLE = 100  # sentences translated one by one
 AT_LEAST = 1.0  # seconds of measured throughput; a short text is translated repeatedly
@@ -134,8 +135,7 @@ def own_text(
 ) -> Text:
     """Return the recipe's test set if its corpus is available, else the text `export` uses."""
     try:
-        history = open_directory(model).history
-        corpus = corpora.load(translator.recipe.data, data, history)
+        corpus = corpora.load(translator.recipe.data, data, History.load(model))
     except InputError as error:
         say(f"without the test set of the recipe: {error}")
     else:

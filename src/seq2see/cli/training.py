@@ -11,6 +11,28 @@ from seq2see.cli.options import Data, Device, RecipeName, Set
 from seq2see.errors import WorkError
 from seq2see.recipe.schema import Recipe
 
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        help="Budget in place of the recipe's, from reading to scoring, all parts together."
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Continue the run in --out; a finished one if the budget, a total, is larger now. "
+        "The corpus may have grown.",
+    ),
+]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        help="Start from the weights of this model directory that fit; "
+        "what it was trained on is not held out.",
+    ),
+]
+
 
 def demo(
     out: Annotated[Path, typer.Option(help="The run directory.")] = Path("runs/demo"),
@@ -35,24 +57,9 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="The run directory; by default runs/RECIPE.")
     ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="Total budget in place of the recipe's, from reading to scoring."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue the run in --out; a finished one if the budget, a total, is larger now. "
-            "The corpus may have grown.",
-        ),
-    ] = False,
-    init: Annotated[
-        Path | None,
-        typer.Option(
-            help="Start from this model directory; nothing it was trained on is held out."
-        ),
-    ] = None,
+    minutes: Minutes = None,
+    resume: Resume = False,
+    init: Init = None,
     overrides: Set = None,
     device: Device = "auto",
 ) -> None:
@@ -61,7 +68,9 @@ def train(
     Ctrl-C saves a checkpoint, and --resume continues. The model can be used at any time: until the
     end it is the best checkpoint, or that of before if a finished run is extended.
     """
-    settings = [*(overrides or []), *([] if minutes is None else [f"train.minutes={minutes}"])]
+    settings = list(overrides or [])
+    if minutes is not None:
+        settings.append(f"train.minutes={minutes}")
     out = out or Path("runs") / Path(recipe).stem
     Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
     _announce(recipe, out)
@@ -81,11 +90,11 @@ def train(
         raise _stopped(interrupt, "to go on: the same command with --resume") from None
 
 
-def _stopped(interrupt: KeyboardInterrupt, how: str) -> WorkError:
-    """Say where a training is that was interrupted, and how to continue."""
-    return WorkError(f"{interrupt}; {how}" if interrupt.args else "stopped")
-
-
 def _announce(recipe: str, out: Path) -> None:
     """Say what will be done, before the import of torch, which takes seconds."""
     print(f"training {recipe} into {out} …", file=sys.stderr, flush=True)
+
+
+def _stopped(interrupt: KeyboardInterrupt, how: str) -> WorkError:
+    """Say where a training is that was interrupted, and how to continue."""
+    return WorkError(f"{interrupt}; {how}" if interrupt.args else "stopped")

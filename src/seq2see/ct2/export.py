@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from seq2see.scoring.bleu import score
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
-from seq2see.text.history import History
+from seq2see.text.history import History, empty
 from seq2see.text.lines import Pair
 
 PRECISIONS = ("int8", "float32")
@@ -121,7 +121,7 @@ def _fill(folder: Path, translator: Translator, model: Path, options: _Options) 
     _write_json(folder / "scorecard.json", card)
     tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
     if (history := History.load(model)) is not None:
-        history.save(folder)
+        replace(history, train=empty(0, 2)).save(folder)  # enough to find the test set again
     engine_values = {
         "precision": options.quantization,
         "setting": asdict(setting),

@@ -72,6 +72,9 @@ def go_on(training: Training, start: Start, digest: str) -> None:
 
 
 def _schedule(training: Training) -> str:
-    if training.config.schedule == "inverse_sqrt":
-        return ""
-    return "; the learning rate follows its schedule over the larger budget"
+    """The way in which the learning rate differs from that of one long run."""
+    if training.config.schedule == "linear":
+        return "; the learning rate follows its schedule over the larger budget"
+    if training.position.warmup:
+        return f"; the warm-up was {training.position.warmup} updates"
+    return ""
