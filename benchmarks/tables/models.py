@@ -35,7 +35,7 @@ def architectures() -> str:
             f"`{timed['recipe']}`",
             f"{timed['parameters']:,}",
             f"{timed['target_tokens_per_second']:,.0f}",
-            f"{timed['training']['epochs']}",
+            f"{timed['training']['epochs']:.3g}",
             *(f"{timed['bleu'][test]:.2f}" for test in tests),
             f"{counted['bleu'][tests[0]]:.2f}",
         )

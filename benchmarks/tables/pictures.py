@@ -25,7 +25,7 @@ def accuracies() -> str:
             (
                 f"`{name}`",
                 f"{card['parameters']:,}",
-                f"{card['training']['epochs']}",
+                f"{card['training']['epochs']:.3g}",
                 f"{card['training']['seconds'] / 60:.1f}",
                 f"{card['machine']['threads']}",
                 f"{test['sentences']:,}",

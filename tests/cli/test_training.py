@@ -1,5 +1,7 @@
 """`seq2see train`: nothing on stdout, one line for a mistake, code 1 for failed work."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,26 @@ def test_the_run_directory_is_named_after_the_recipe(
     monkeypatch.chdir(tmp_path)
     assert call("train", toy.path, "--device", "cpu", "--minutes", "0.001")[0] == 0
     assert (tmp_path / "runs" / "toy" / "scorecard.json").exists()
+
+
+FIRST_WORDS = """
+import os, sys
+from seq2see.cli.main import main
+
+class Screen:
+    def write(self, text):
+        print((text, "torch" in sys.modules), flush=True)
+        os._exit(0)
+
+sys.stderr = Screen()
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["train", "demo"])
+def test_the_first_line_does_not_wait_for_torch(command: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    recipe = ["captions"] if command == "train" else []
+    call = [sys.executable, "-c", FIRST_WORDS, command, *recipe, "--out", str(out)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{(f'training captions into {out} …', False)}\n", done.stderr

@@ -55,7 +55,7 @@ def train(
     kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
-    stages = Stages(console)  # the time since now counts
+    stages = Stages(console)  # from here on the time counts
     if isinstance(recipe, Recipe) and list(overrides):
         raise InputError("overrides go with a recipe's file or name, not with a Recipe")
     if not isinstance(recipe, Recipe):

@@ -27,8 +27,8 @@ from seq2see.text.tokenizers import Tokenizer, Tokenizers
 from seq2see.training.report import Validation
 
 SAMPLES = 10
-BEAM_COST = 0.7  # × (1 + beam): beam search and its scores take so much longer than greedy search
-MOST_TOO_SHORT = 3  # × shorter than the references: then the fixed costs of search prevail
+BEAM_COST = 0.7  # × (1 + beam): time of beam search and scores in units of greedy search
+MOST_TOO_SHORT = 3  # × shorter than the references; below, the fixed costs of search prevail
 
 
 class Translate(TextTask):
@@ -82,7 +82,7 @@ class Translate(TextTask):
     def _scoring_seconds(
         self, data: TextData, texts: Texts, outputs: Sequence[str], seconds: float
     ) -> float:
-        """Expected time of the test sets, if greedy search needed so many seconds for some texts.
+        """Expected time of the test sets, from the seconds of greedy search for some texts.
 
         A young model writes too much or nothing; at the end its outputs are like the references.
         """

@@ -123,7 +123,8 @@ class Budget:
         self.scoring_seconds = scoring_seconds
         validations = 2 if self.config.average > 1 else 1
         seconds = validations * (self.validation_seconds + self.saving_seconds) + scoring_seconds
-        at.finish_seconds = MARGIN * seconds + OPENING_SECONDS
+        expected = MARGIN * seconds + OPENING_SECONDS
+        at.finish_seconds = expected if first else (at.finish_seconds + expected) / 2
         self.validated_at = self.progress()
         if first and self.config.minutes:
             if at.validation_share < 1:

@@ -54,7 +54,7 @@ class Load:
             own = psutil.Process().cpu_times()
         except (psutil.Error, OSError, NotImplementedError):
             return None
-        # On Linux, guests are counted among users, too.
-        idle = ("idle", "iowait", "guest", "guest_nice")
-        busy = sum(seconds for kind, seconds in times.items() if kind not in idle)
+        # Guests are counted among users, too, and on Windows interrupts in the system's time.
+        apart = ("idle", "iowait", "guest", "guest_nice", "interrupt", "dpc")
+        busy = sum(seconds for kind, seconds in times.items() if kind not in apart)
         return time.monotonic(), busy, own.user + own.system
