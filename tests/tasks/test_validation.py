@@ -11,6 +11,7 @@ from seq2see.recipe.schema import Recipe
 from seq2see.tasks.predict import FEWEST, predict, validated
 from seq2see.tasks.table import open_model, task_of
 from seq2see.tasks.text import distinct
+from seq2see.text.history import History
 
 CPU = torch.device("cpu")
 
@@ -33,7 +34,7 @@ def test_samples_are_spread_and_differ() -> None:
 def test_predictions_on_some_lines_are_those_on_all(captions: Any) -> None:
     opened = open_model(captions.model("language"), "cpu")
     task = task_of(opened.recipe)
-    data = task.data(None)
+    data = task.data(None, History())
     _, examples = task.held_out(opened.tokenizers, data.corpus.val)  # type: ignore[attr-defined]
     every = predict(opened.model, examples, opened.recipe.train, CPU)
     some = predict(opened.model, examples, opened.recipe.train, CPU, [3, 4, 11])
@@ -48,7 +49,7 @@ def test_text_is_validated_on_a_share(captions: Any, task: str, monkeypatch: Any
     monkeypatch.setattr("seq2see.tasks.predict.FEWEST", 2)
     opened = open_model(captions.model(task), "cpu")
     work = task_of(opened.recipe)
-    data: Any = work.data(None)
+    data: Any = work.data(None, History())
     data.tokenizers = opened.tokenizers
     data.validation = work.held_out(opened.tokenizers, data.corpus.val)  # type: ignore[attr-defined]
     whole = work.validate(opened.model, data)
@@ -66,7 +67,7 @@ def test_pictures_are_validated_on_a_share(dots: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("seq2see.tasks.predict.FEWEST", 2)
     opened = open_model(dots.model(), "cpu")
     work = task_of(opened.recipe)
-    data: Any = work.data(None)
+    data: Any = work.data(None, History())
     result = work.validate(opened.model, data, 0.5)
     assert result.examples == "6 of 12 pictures" and result.scoring_seconds > 0
 
@@ -79,7 +80,7 @@ def test_the_expected_time_of_the_test_sets_grows_with_them_and_the_beam(
     def expected(beam: int, outputs: list[str], tests: int) -> float:
         recipe = Recipe.load(trained / "recipe.toml", [f"decode.beam={beam}"])
         work: Any = task_of(recipe)
-        data = work.data(None)
+        data = work.data(None, History())
         (name,) = data.corpus.tests
         data.corpus.tests.update({f"{n}": data.corpus.tests[name] for n in range(1, tests)})
         texts = [("eins zwei", "one two")] * len(outputs)

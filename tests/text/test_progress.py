@@ -51,8 +51,8 @@ def test_reading_and_holding_out_are_named(
     monkeypatch.setattr(corpora, "CAPTIONS", {"train": 20, "val": 5, "test": 5})
     text = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
     (tmp_path / "pairs.tsv").write_text(text, encoding="utf-8")
-    corpora.load(DataConfig(train="pairs.tsv"), tmp_path, reporting(reports))
-    corpora.load(DataConfig(corpus="captions", limit=10), None, reporting(reports))
+    corpora.load(DataConfig(train="pairs.tsv"), tmp_path, progress=reporting(reports))
+    corpora.load(DataConfig(corpus="captions", limit=10), None, progress=reporting(reports))
     assert [text for text, _ in reports] == [
         "reading pairs.tsv",
         "holding out val and test from 100 pairs",
