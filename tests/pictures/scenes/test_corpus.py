@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,7 +176,7 @@ def test_every_form_and_choice_of_words_has_scenes_in_every_split(plan: Plan) ->
         (("train", 5, "en", 32, 1, 4), "groups 4 is not one of None, 1, 2, 3"),
     ],
 )
-def test_wrong_arguments_are_named_in_one_line(arguments, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_arguments_are_named_in_one_line(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InputError) as raised:
         generate(*arguments)
     assert str(raised.value) == message

@@ -3,9 +3,11 @@
 import importlib
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scenes_judge import changed, shows, worn, wrong
 
 from seq2see.errors import InputError
@@ -134,7 +136,7 @@ def test_an_overlap_of_a_pixel_is_tolerated(gap: float, above: bool) -> None:
     assert compare([RED, lower], SAID, 32).relation is above
 
 
-def painted(mask: np.ndarray, colour: str = "red", share: float = 1.0) -> Picture:  # type: ignore[type-arg]
+def painted(mask: NDArray[Any], colour: str = "red", share: float = 1.0) -> Picture:
     picture = BLANK.astype(np.float32)
     picture[8 : 8 + len(mask), 8 : 8 + mask.shape[1]] += (
         share * mask[:, :, None] * CONTRASTS[colour]

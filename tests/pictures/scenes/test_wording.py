@@ -1,6 +1,7 @@
 """Prompts: agreement in both languages, several wordings, and nothing but what is said."""
 
 import re
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -50,7 +51,7 @@ def test_german_agrees_in_gender_case_and_number(shape: str) -> None:
     assert first(Scene((single, pair), "above", 2), "de") == f"{one} über {of_two}"
 
 
-# Checked by hand: for each adjective, after "ein", "eine" and "drei".
+# Checked by hand: masculine, neuter and feminine after "ein", and the plural after "drei".
 COLOUR_TABLE = {
     "red": "roter rotes rote rote",
     "green": "grüner grünes grüne grüne",
@@ -73,7 +74,7 @@ def test_german_colours_are_inflected(colour: str) -> None:
         group = Group(count, shape, colour)
         assert first(Scene((group,)), "de") == phrase.format(form)
         after = first(Scene((STAR, group), "left of", 2), "de").split("links von ")[1]
-        assert after.split()[1] == form.rstrip("ers") + "en" or form[0] == "w"
+        assert after.split()[1] == form.rstrip("ers") + "en"
 
 
 def test_english_has_articles_and_plurals() -> None:
@@ -191,6 +192,6 @@ def test_a_prompt_says_what_it_holds_and_no_more(language: str) -> None:
         (lambda: Scene((STAR, STAR), None, 2), r"related \(2\) must be 2 to the number of groups"),
     ],
 )
-def test_impossible_scenes_are_refused(wrong, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_impossible_scenes_are_refused(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         wrong()

@@ -62,7 +62,7 @@ PAIR_SINGLE = Plan(2, 2, True)
 LIST = Plan(3, 0, False)
 ASIDE = Plan(3, 2, False)
 CHAIN = Plan(3, 3, False)
-# Line by line in turn. Twelve of twenty prompts name two groups; seven of these, single objects.
+# Line by line in turn: twelve of twenty prompts name two groups, seven of them single objects only.
 PLANS = (
     *(PAIR_SINGLE, ALONE, PAIR, ASIDE, BOTH_SINGLE),
     *(PAIR_SINGLE, ALONE, PAIR, LIST, PAIR_SINGLE),

@@ -2,7 +2,7 @@
 
 A picture is right if it shows the objects said and no others. Attributes that the prompt leaves
 open are not judged. Relations hold between boxes: "above" means that no box of the first group
-reaches more than a pixel of 32 below the top of one of the second, be it left or right of it.
+reaches more than 1/32 of the picture below the top of any of the second; sideways, they are free.
 """
 
 from collections.abc import Sequence
