@@ -1,7 +1,10 @@
 """The contract of diffusion models, of every kind: companions, prompts, traces, sizes, a seam."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -15,7 +18,10 @@ from seq2see.models.unet import UNet
 from seq2see.models.weights import weights
 from seq2see.recipe.schema import ModelConfig
 from seq2see.text.specials import PAD
-from seq2see.training.denoising import denoising_loss, draw_noise
+from seq2see.training import checkpoint
+from seq2see.training.denoising import Draws, denoising_loss, draw_noise
+from seq2see.training.optimizer import optimizer
+from seq2see.training.update import Gradients
 
 SHAPE = (3, 8, 12)  # channels, height, width
 WORDS = 17
@@ -162,6 +168,50 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_pictures(kind: str) -> None:
         return denoising_loss(model, process, *(x[list(lines)] for x in args), drawn)
 
     torch.testing.assert_close(loss(0, 1, 2, 3), sum(loss(line) for line in range(4)))
+
+
+@dataclass(frozen=True)
+class PromptedBatch:
+    """Lines of the four examples, as the training loop sees them."""
+
+    lines: Sequence[int]
+
+    @property
+    def target_tokens(self) -> int:
+        return len(self.lines)
+
+    def to(self, device: torch.device) -> "PromptedBatch":
+        return self
+
+
+class FourExamples:
+    lengths = np.array([[6, 24], [3, 24], [1, 24], [5, 24]])
+
+    def batch(self, lines: Sequence[int]) -> Any:
+        return PromptedBatch(lines)
+
+
+@kinds
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_training_loop_can_train_it(kind: str, workers: int) -> None:
+    model, process = model_of(kind).train(), PROCESSES["flow"]
+
+    def loss(replica: nn.Module, batch: PromptedBatch) -> Tensor:
+        time, noise, chance = draw_noise("noise/1/1", batch.lines, SHAPE)
+        drawn = Draws(time.double(), noise.double(), chance)
+        rows = list(batch.lines)
+        return denoising_loss(replica, process, noisy()[rows], PROMPTS[rows], drawn)
+
+    (loss(model, PromptedBatch(range(4))) / 4).backward()
+    expected = {name: weight.grad for name, weight in model.named_parameters()}
+    update = Gradients(model, loss, workers).fill(FourExamples(), [[0, 1, 2, 3]], "dropout/1")
+    assert update.targets == 4
+    for name, weight in model.named_parameters():
+        close(weight.grad, expected[name])
+    step = optimizer(model, "muon")
+    step.step()
+    saved = checkpoint.optimizer_tensors(model, step)
+    assert safetensors.torch.load(safetensors.torch.save(saved)).keys() == saved.keys()
 
 
 @kinds
