@@ -4,6 +4,8 @@ from seq2see.batches import Batch as Batch
 from seq2see.batches import collate as collate
 from seq2see.ct2.engine import Engine as Engine
 from seq2see.ct2.engines import load as load
+from seq2see.decoding.denoising import Denoising as Denoising
+from seq2see.decoding.denoising import denoise as denoise
 from seq2see.decoding.hypotheses import Hypothesis as Hypothesis
 from seq2see.decoding.hypotheses import Search as Search
 from seq2see.decoding.long_text import Translation as Translation
@@ -40,14 +42,18 @@ from seq2see.layers.scores import Projected as Projected
 from seq2see.layers.scores import dot as dot
 from seq2see.layers.scores import scaled_dot as scaled_dot
 from seq2see.layers.trace import Trace as Trace
+from seq2see.models.diffusion import PromptEncoder as PromptEncoder
+from seq2see.models.dit import DiffusionTransformer as DiffusionTransformer
 from seq2see.models.language import CausalModel as CausalModel
 from seq2see.models.language import Classifier as Classifier
 from seq2see.models.language import MaskedModel as MaskedModel
 from seq2see.models.language import PrefixModel as PrefixModel
+from seq2see.models.noise import noise_process as noise_process
 from seq2see.models.reduced import with_merging as with_merging
 from seq2see.models.reduced import with_pruning as with_pruning
 from seq2see.models.reduced import with_top as with_top
 from seq2see.models.transformer import Transformer as Transformer
+from seq2see.models.unet import UNet as UNet
 from seq2see.models.vit import VisionTransformer as VisionTransformer
 from seq2see.recipe.schema import Recipe as Recipe
 from seq2see.scoring.likelihood import Scored as Scored
@@ -58,4 +64,6 @@ from seq2see.tasks.table import load_language as load_language
 from seq2see.tasks.table import load_pictures as load_pictures
 from seq2see.tasks.translator import Explanation as Explanation
 from seq2see.tasks.translator import Translator as Translator
+from seq2see.training.denoising import denoising_loss as denoising_loss
+from seq2see.training.denoising import draw_noise as draw_noise
 from seq2see.training.loss import smoothed_loss as smoothed_loss
