@@ -42,6 +42,7 @@ def train_and_validate(model: Path, seconds: float) -> dict[str, float]:
     from seq2see.tasks.table import open_directory, task_of
     from seq2see.training.optimizer import optimizer
     from seq2see.training.update import Gradients, workers_for
+    from seq2see.training.workers import one_thread
 
     directory = open_directory(model)
     recipe = directory.recipe
@@ -63,7 +64,8 @@ def train_and_validate(model: Path, seconds: float) -> dict[str, float]:
             updates = 0
         gradients.fill(examples, [batch], f"busy/{number}")
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        steps.step()
+        with one_thread():
+            steps.step()
         steps.zero_grad(set_to_none=True)
         updates += 1
         if number > WARM_UP_UPDATES and time.perf_counter() - started > seconds:

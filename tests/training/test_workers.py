@@ -5,7 +5,7 @@ import threading
 import pytest
 import torch
 
-from seq2see.training.workers import share_out
+from seq2see.training.workers import one_thread, share_out
 
 
 def test_results_stand_in_the_order_of_the_jobs() -> None:
@@ -37,5 +37,17 @@ def test_cores_are_divided_and_given_back(threads: int, workers: int, each: int)
         with pytest.raises(ZeroDivisionError):
             share_out(lambda job: 1 // job, [1, 0], workers)
         assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_one_thread_is_for_a_while() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ValueError), one_thread():
+            assert torch.get_num_threads() == 1
+            raise ValueError
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -24,6 +24,7 @@ from seq2see.tasks.translate import Translate
 from seq2see.text.history import History
 from seq2see.training import optimizer as optimizers
 from seq2see.training.update import Gradients, workers_for
+from seq2see.training.workers import one_thread
 
 WARM_UP_UPDATES = 1
 MATRIX = 2048
@@ -63,7 +64,8 @@ def bench_train(
         started = time.perf_counter()
         _, tokens = gradients.fill(examples, batches, f"bench/{update}")
         nn.utils.clip_grad_norm_(model.parameters(), config.clip or float("inf")).item()
-        optimizer.step()
+        with one_thread():
+            optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if update < WARM_UP_UPDATES:
             continue

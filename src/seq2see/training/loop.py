@@ -23,6 +23,7 @@ from seq2see.training.report import Reporter, Validation
 from seq2see.training.schedule import learning_rate
 from seq2see.training.update import BatchLoss, Gradients
 from seq2see.training.validation import OnShare, validate
+from seq2see.training.workers import one_thread
 
 REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
@@ -141,7 +142,8 @@ class Training:
             )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.optimizer.step()
+        with one_thread():
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._average_exponentially()
         at.update += 1

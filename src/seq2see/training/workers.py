@@ -1,7 +1,8 @@
 """Parallel jobs in threads that divide the cores: faster than one thread whose products use all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -23,6 +24,17 @@ def share_out(work: Callable[[Job], Result], jobs: Sequence[Job], workers: int) 
 
     try:
         return list(_pool(workers).map(run, jobs))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute in this thread alone: small operations end before a sleeping thread has woken up."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
 
