@@ -26,7 +26,7 @@ from seq2see.pictures.scenes.scene import BACKGROUND, SHAPES
 try:
     from scipy import ndimage
 except ImportError:
-    raise InputError("judging scenes needs SciPy: pip install 'seq2see[vision]'") from None
+    raise InputError("judging scenes needs SciPy: pip install scipy") from None
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
