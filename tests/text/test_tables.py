@@ -106,6 +106,15 @@ def test_a_space_after_each_delimiter(header: str, tmp_path: Path) -> None:
     assert table.pairs == [("Hi, you.", "Hallo, du!"), ("Run!", "Lauf!")]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_that_tells_excel_the_delimiter_is_no_row(end: str, tmp_path: Path) -> None:
+    text = end.join(["sep=;", "en;de", "Hi, you.;Hallo, du!"])
+    table = read(tmp_path, "t.csv", text)
+    assert [pair for pair in table.pairs if any(pair)] == [("Hi, you.", "Hallo, du!")]
+    note = f"{tmp_path / 't.csv'}: line 2 is a header (en, de); not trained on"
+    assert table.notes == [note]
+
+
 def test_line_breaks_in_cells_become_spaces(tmp_path: Path) -> None:
     text = 'en,de\r\n"Hi,\r\n  you","Hallo\n\ndu"\r\n\r\n"a\u2028b",c\r\n'
     table = read(tmp_path, "t.csv", text)

@@ -31,6 +31,7 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SAMPLED_ROWS = 1000  # to tell the delimiter
 QUOTED_CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=[\t\r\n]|\Z)')
 NUMBER = re.compile(r"[-+\d.,]+")
+EXCEL_HINT = re.compile(r"\Asep=[,;\t](?=\r?\n)")  # the first line that names Excel's delimiter
 COMMAS = 10  # cells with a comma that prove Excel's habit
 
 
@@ -114,6 +115,7 @@ def _open(path: Path, config: DataConfig) -> _Sheet:
     """Read a table's text, and tell its delimiter and whether cells are in quotes."""
     text = read_text(path)
     if path.name.lower().removesuffix(".gz").endswith(".csv"):
+        text = EXCEL_HINT.sub("", text)
         sheets = [_Sheet(path, text, delimiter, quoted=True) for delimiter in DELIMITERS]
         likeliest = max(sheets, key=lambda sheet: _fit(sheet, config))
         if likeliest.delimiter != "\t":
