@@ -167,6 +167,8 @@ def test_a_wish_to_hold_out_is_fulfilled_or_refused(tmp_path: Path) -> None:
     assert only_test.notes == ["held out of 100 pairs: 50 for test"]
     with pytest.raises(InputError, match=r"= 51: test of that .* up to 50, or give data.test$"):
         corpora.load(config(train="t.tsv", val="v.tsv", hold_out=51), tmp_path)
+    with pytest.raises(InputError, match=r"half of 3 pairs; give data.val and data.test$"):
+        corpora.load(config(train="v.tsv", hold_out=1), tmp_path)
 
 
 def test_a_wish_that_groups_do_not_allow_is_reduced_and_said(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def _hold_out(
     if wish is not None and wish * len(names) * 2 > len(pairs):
         most = len(pairs) // len(names) // 2
         rule = f"{both} of that size would take more than half of {len(pairs):,} pairs"
-        raise InputError(f"data.hold_out = {wish}: {rule}; ask for up to {most:,}, or give {keys}")
+        smaller = f"ask for up to {most:,}, or " if most else ""
+        raise InputError(f"data.hold_out = {wish}: {rule}; {smaller}give {keys}")
     seen = known(pairs, history)
     size = default_size(len(pairs)) if wish is None else wish
     parts = hold_out(pairs, size, len(names), seen)
