@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import Engine, Setting, load
+from seq2see.ct2.engine import Engine, Setting, load, torch_threads_kept
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
@@ -117,6 +117,14 @@ def test_batches_hold_every_line_once(engine: Engine, equal: bool) -> None:
         assert len(batch) == 1 or (max(lengths[i] for i in batch) + 1) * len(batch) * 2 <= 40
         assert len(batch) <= 5  # half of them, for the other worker
         assert not equal or len({lengths[i] for i in batch}) == 1
+
+
+def test_threads_of_torch_are_restored_even_after_an_error() -> None:
+    torch.set_num_threads(2)
+    with pytest.raises(RuntimeError), torch_threads_kept():
+        torch.set_num_threads(1)
+        raise RuntimeError
+    assert torch.get_num_threads() == 2
 
 
 def test_forced_decoding_is_ours(engine: Engine, translator: Translator) -> None:

@@ -60,9 +60,11 @@ def torch_threads_kept() -> Iterator[None]:
     """Restore PyTorch's number of threads, which CTranslate2 changes, if PyTorch is in use."""
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else 0
-    yield
-    if torch:
-        torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
 
 
 class Engine(TranslationEngine):
@@ -94,10 +96,8 @@ class Engine(TranslationEngine):
 
     def explain(self, text: str, target: str | None = None) -> NoReturn:
         """Refuse: CTranslate2 returns no attention weights of encoder and decoder."""
-        raise InputError(
-            f"{self.directory}: an export for CTranslate2 cannot explain; "
-            "load the model it was exported from"
-        )
+        rule = "an export for CTranslate2 cannot explain; load the model it was exported from"
+        raise InputError(f"{self.directory}: {rule}")
 
     def hypotheses(
         self, sources: Sequence[Ids], config: Search, n_best: int = 1
