@@ -27,6 +27,14 @@ def test_classify_gives_a_label_and_all_probabilities(call: Any, captions: Any) 
     assert "tokens in 'Mann" in call("classify", "--model", model, "Mann " * 200)[2]
 
 
+def test_a_text_that_is_the_name_of_a_file_is_warned_of(call: Any, captions: Any) -> None:
+    model = captions.model("classify")
+    recipe = model / "recipe.toml"
+    code, out, error = call("classify", "--model", model, recipe)
+    assert code == 0 and out.endswith(f"{recipe}\n")
+    assert error.startswith(f"seq2see: {recipe} is a file; its name is taken as the text. ")
+
+
 def test_the_score_card_holds_the_confusion_matrix(captions: Any) -> None:
     captions.model("classify")
     scores = captions.card("classify")["tests"]["test"]

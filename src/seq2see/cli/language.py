@@ -115,6 +115,8 @@ def classify(
 
     classifier = open_model(model, device, merge, tasks=("classify", "images"))
     pictures = isinstance(classifier, PictureModel)
+    if not pictures:
+        warn_of_files(texts or [], "classify", model)
     inputs = _read(texts)
     for text, labelled in zip(inputs, classifier.classify(inputs), strict=True):
         probabilities = labelled.probabilities
