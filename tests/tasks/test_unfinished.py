@@ -165,6 +165,22 @@ def test_a_stopped_extension_says_that_its_model_stays(stopped: Any, small: Any)
     )
 
 
+def test_a_run_stopped_while_it_is_scored_says_so(
+    call: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("seq2see.tasks.run.write_scorecard", stop)
+    out = tmp_path / "run"
+    steps = ("--set", "train.steps=2")
+    code, _, error = call("train", small.path, "--out", out, "--device", "cpu", *steps)
+    assert code == 1 and error.splitlines()[-1] == (
+        f"seq2see: {out}: stopped; the last checkpoint is update-00000002; its model is finished, "
+        "but not scored; to go on: the same command with --resume"
+    )
+
+
 def test_a_run_stopped_before_its_first_checkpoint_says_so(
     call: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

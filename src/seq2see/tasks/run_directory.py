@@ -10,6 +10,7 @@ from seq2see.files import write_atomically, write_text
 from seq2see.models.directory import WEIGHTS, ModelDirectory
 from seq2see.models.unfinished import usable
 from seq2see.recipe.schema import Recipe
+from seq2see.tasks.finished import CARD
 from seq2see.tasks.protocol import Data
 from seq2see.text.history import History, other_data
 from seq2see.training import checkpoint
@@ -149,9 +150,12 @@ def standing(folder: Path) -> str:
     if not saved:
         return f"{folder}: stopped before the first checkpoint, so there is no model to use yet"
     stopped = f"{folder}: stopped; the last checkpoint is {saved[-1].name}"
-    best = usable(folder, Recipe.load(folder / "recipe.toml").train.choose)
-    if best is None or (folder / WEIGHTS).exists():
+    if (folder / CARD).exists():
         return f"{stopped}, and its finished model can be used as before"
+    if (folder / WEIGHTS).exists():
+        return f"{stopped}; its model is finished, but not scored"
+    best = usable(folder, Recipe.load(folder / "recipe.toml").train.choose)
+    assert best is not None  # there is a checkpoint
     return f"{stopped}, and its model can be used already: {best.about}"
 
 
