@@ -189,7 +189,10 @@ def test_other_data_is_told_from_grown_data(
         return str(caught.value).removeprefix(f"{tmp_path / 'run'}: ")
 
     toy.pairs.write_text("\n".join([*all_lines[7:], "neu\tnew"]), encoding="utf-8")
-    assert refused().startswith("was begun on other data: 7 of its 300 pairs are missing here; --i")
+    assert refused() == (
+        "was trained on other data: 7 of its 300 pairs are missing here; "
+        f"a new run may start from its weights: --init {tmp_path / 'run'} with another --out"
+    )
     toy.pairs.write_text("\n".join(all_lines), encoding="utf-8")
     val.write_text("zwei eins\ttwo one\n", encoding="utf-8")
     assert refused().startswith("was begun with another validation set and cannot continue")

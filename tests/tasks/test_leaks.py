@@ -27,7 +27,7 @@ def lines(toy: Any) -> list[str]:
 def test_held_out_sets_are_inherited(small: Any, tmp_path: Path) -> None:
     small.train("parent", "train.steps=1")
     small.train("child", "train.steps=1", init=tmp_path / "parent")
-    said = f"{tmp_path / 'parent'} was trained on none of the held-out sentences"
+    said = f"{tmp_path / 'parent'} was trained on none of the held-out examples"
     assert said in small.said.getvalue()
     parent, child = small.card("parent"), small.card("child")
     assert child["corpus"] == parent["corpus"] and child["tests"].keys() == parent["tests"].keys()

@@ -30,7 +30,7 @@ def test_resuming_nothing_starts_and_a_finished_run_says_so(small: Any, tmp_path
     for steps in (1, 2):
         translator = small.train("run", f"train.steps={steps}", resume=True)
         says = f"{tmp_path / 'run'}: this run is finished (2 steps); a larger budget extends it, "
-        says += "also on a corpus that has grown: --resume --set train.steps=4\n"
+        says += "also on a corpus that has grown: --set train.steps=4\n"
         assert small.said.getvalue() == says
     assert len(translator.translate(["eins"])) == 1
     assert contents(tmp_path / "run") == before
@@ -128,7 +128,7 @@ def test_other_text_makes_another_vocabulary_until_there_is_a_checkpoint(
     assert second != first
     toy.pairs.write_text(text, encoding="utf-8")
     for _ in range(2):
-        says = r"run: was begun on other data: \d+ of its 300 pairs are missing here; --init"
+        says = r"run: was trained on other data: \d+ of its 300 pairs are missing here; a new run"
         with pytest.raises(InputError, match=says):
             small.train("run", "train.checkpoint_every=1", resume=True)
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == second

@@ -67,7 +67,7 @@ def test_missing_held_out_pairs_are_counted(folder: Folder, tmp_path: Path) -> N
     corpus = folder.load()
     corpus.history.save(tmp_path)
     folder.write("train.tsv", [*corpus.train.pairs[5:], *corpus.val.pairs[2:]])
-    says = rf"^{tmp_path}: was begun on other data: 17 of its 400 pairs are missing here; --init"
+    says = rf"^{tmp_path}: was trained on other data: 17 of its 400 pairs are missing here; a new"
     with pytest.raises(InputError, match=says):
         folder.load(History.load(tmp_path))
 

@@ -42,10 +42,10 @@ class Overlap:
 
     def summary(self, parent: Path) -> str:
         if not self.checked:
-            trained = f"{parent}, or a model before it, was trained on sentences held out here"
+            trained = f"{parent}, or a model before it, was trained on examples held out here"
             return f"unknown whether {trained}: it has no history.safetensors"
         if not self.removed:
-            return f"{parent} was trained on none of the held-out sentences"
+            return f"{parent} was trained on none of the held-out examples"
         counts = ", ".join(f"{count:,} of {name}" for name, count in self.removed.items())
         return f"left out, as {parent} was trained on them: {counts}"
 

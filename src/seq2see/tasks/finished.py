@@ -94,9 +94,8 @@ class Finished:
         """One line that says how the run could be extended."""
         if not saved_in(self.folder / "checkpoints"):
             return f"this run is finished ({self.budget}); {self._without_checkpoints()}"
-        how = f"--resume {self.budget.doubled()}"
         more = "a larger budget extends it, also on a corpus that has grown"
-        return f"this run is finished ({self.budget}); {more}: {how}"
+        return f"this run is finished ({self.budget}); {more}: {self.budget.doubled()}"
 
     def _without_checkpoints(self) -> str:
         instead = f"--init {self.folder} with another --out starts from its weights"

@@ -125,8 +125,8 @@ def shared(prints: Fingerprints, others: Sequence[Fingerprints]) -> Flags:
 def other_data(history: History, missing: int, count: int) -> InputError:
     """The refusal to continue or to evaluate on data that lacks the model's."""
     lack = f"{missing:,} of its {count:,} pairs are missing"
-    hint = f"--init {history.path} with another --out starts from its weights"
-    return InputError(f"{history.path}: was begun on other data: {lack} here; {hint}")
+    hint = f"a new run may start from its weights: --init {history.path} with another --out"
+    return InputError(f"{history.path}: was trained on other data: {lack} here; {hint}")
 
 
 def all_seen(history: History, count: int, name: str) -> InputError:
