@@ -60,12 +60,11 @@ def frontier() -> str:
 
 
 def busy() -> str:
-    """Compare ways to wait, beside other busy processes, with the fair share of two threads."""
+    """Compare waiting policies beside other busy processes with the fair share of the machine."""
     if (result := raw("busy")) is None:
         return NOT_YET
     threads = result["machine"]["threads"]
-    best = {row["setting"]: row for row in result["rows"] if row["busy"] == 0}
-    idle = best[next(iter(best))]
+    idle = next(row for row in result["rows"] if row["busy"] == 0)  # waiting as by default
     rows = []
     for row in result["rows"]:
         fair = idle["updates_per_second"] * threads / (threads + row["busy"])

@@ -31,7 +31,8 @@ def see_attention(
 ) -> None:
     """Draw every head of encoder, decoder and cross-attention.
 
-    Rows are query positions, columns are key positions; for image models, over the picture.
+    Rows are query positions, columns are key positions. For image models, maps are drawn over the
+    picture.
     """
     from seq2see.see import figures, pictures
     from seq2see.tasks.picture_model import PictureModel

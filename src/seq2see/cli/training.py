@@ -14,22 +14,22 @@ from seq2see.recipe.schema import Recipe
 Minutes = Annotated[
     float | None,
     typer.Option(
-        help="Budget in place of the recipe's, from reading to scoring, all parts together."
+        help="Time for the whole run, from reading to scoring, instead of the recipe's budget."
     ),
 ]
 Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Continue the run in --out; a finished one if the budget, a total, is larger now. "
-        "The corpus may have grown.",
+        help="Continue the run in --out, also on a corpus that has grown; extend a finished run to "
+        "a larger total budget.",
     ),
 ]
 Init = Annotated[
     Path | None,
     typer.Option(
-        help="Start from the weights of this model directory that fit; "
-        "what it was trained on is not held out.",
+        help="Start from the weights of this model directory that fit; sentences it was trained on "
+        "are not held out.",
     ),
 ]
 
@@ -65,8 +65,9 @@ def train(
 ) -> None:
     """Train the model of a recipe, and score it.
 
-    Ctrl-C saves a checkpoint, and --resume continues. The model can be used at any time: until the
-    end it is the best checkpoint, or that of before if a finished run is extended.
+    Ctrl-C saves a checkpoint, and --resume continues from it. The model can be used at any time:
+    until the run ends, it is the best checkpoint or, while a finished run is extended, the previous
+    model.
     """
     settings = list(overrides or [])
     if minutes is not None:
@@ -96,5 +97,5 @@ def _announce(recipe: str, out: Path) -> None:
 
 
 def _stopped(interrupt: KeyboardInterrupt, how: str) -> WorkError:
-    """Say where a training is that was interrupted, and how to continue."""
+    """Turn an interruption into a message that says how to continue."""
     return WorkError(f"{interrupt}; {how}" if interrupt.args else "stopped")

@@ -238,7 +238,7 @@ def export(
     data: Data = None,
     as_json: Json = False,
 ) -> None:
-    """Convert a model to CTranslate2, and prove that it is the same."""
+    """Convert a model to CTranslate2, and check that both agree."""
     from seq2see.ct2.export import export, report
     from seq2see.tasks.table import open_directory
     from seq2see.text import corpora

@@ -123,7 +123,7 @@ class TrainConfig(Section):
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     # The peak learning rate; by default the paper's (width × warmup)^-0.5.
     lr: Annotated[float, Field(gt=0)] | None = None
-    warmup: Count = 4000  # updates until the peak; fewer in a run that would end before
+    warmup: Count = 4000  # updates until the peak; fewer in a run that would end before it
     # linear: the last share of the budget, over which the rate falls to zero
     decay: Annotated[float, Field(ge=0.0, le=1.0)] = 0.3
     label_smoothing: Share = 0.1  # ε

@@ -1,4 +1,4 @@
-"""Runs that go on: with a larger budget, on a grown corpus, from another model's weights."""
+"""Continued runs: with a larger budget, on a grown corpus, from another model's weights."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,10 +27,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Number of held-out examples by set that were left out since a parent was trained on them."""
+    """Held-out examples that were left out because an ancestor was trained on them."""
 
     checked: bool  # whether the parent and all before it have a history
-    removed: dict[str, int]
+    removed: dict[str, int]  # by set
 
     @classmethod
     def of(cls, data: Data) -> "Overlap":
@@ -50,8 +50,8 @@ class Overlap:
         return f"left out, as {parent} was trained on them: {counts}"
 
 
-def go_on(training: Training, start: Start, digest: str) -> None:
-    """Fit a restored position to a larger budget and a training set of another digest."""
+def adapt_position(training: Training, start: Start, digest: str) -> None:
+    """Adapt a restored position to a larger budget and to a training set of another digest."""
     at = training.position
     reporter = training.reporter
     if start.finished is not None:

@@ -19,7 +19,7 @@ from seq2see.models.init import inherit
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
-from seq2see.tasks.continuation import Overlap, Start, go_on
+from seq2see.tasks.continuation import Overlap, Start, adapt_position
 from seq2see.tasks.finished import CARD, Finished
 from seq2see.tasks.one_sided import LanguageModel
 from seq2see.tasks.picture_model import PictureModel
@@ -71,7 +71,7 @@ def train(
     try:
         return _run(recipe, where, Path(out), origin, chosen_device, stages)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(run_directory.standing(Path(out))) from None
+        raise KeyboardInterrupt(run_directory.interruption(Path(out))) from None
 
 
 def _run(
@@ -167,7 +167,7 @@ def _train(
         if saved:
             _resume(training, saved)
             reporter.say(escape(f"continuing from {saved[-1]}"))
-            go_on(training, start, digest)
+            adapt_position(training, start, digest)
         training.position.corpus = digest
         chosen = training.run()
     path = folder / WEIGHTS

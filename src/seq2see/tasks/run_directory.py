@@ -144,8 +144,8 @@ def begun(folder: Path) -> bool:
     return bool(saved) or (folder / WEIGHTS).exists()
 
 
-def standing(folder: Path) -> str:
-    """One line on a run that was stopped: its last checkpoint, and the model to use."""
+def interruption(folder: Path) -> str:
+    """One line on an interrupted run: its last checkpoint, and the model to use."""
     saved = checkpoint.saved_in(folder / "checkpoints")
     if not saved:
         return f"{folder}: stopped before the first checkpoint, so there is no model to use yet"

@@ -28,7 +28,7 @@ from seq2see.training.report import Validation
 
 SAMPLES = 10
 BEAM_COST = 0.7  # × (1 + beam): time of beam search and scores in units of greedy search
-MOST_TOO_SHORT = 3  # × shorter than the references; below, the fixed costs of search prevail
+SHORTEST = 1 / 3  # of the references' length; below it, the fixed costs of search prevail
 
 
 class Translate(TextTask):
@@ -84,13 +84,13 @@ class Translate(TextTask):
     ) -> float:
         """Expected time of the test sets, from the seconds of greedy search for some texts.
 
-        A young model writes too much or nothing; at the end its outputs are like the references.
+        Early outputs are too long or empty; at the end, they are about as long as the references.
         """
         references = sum(len(target) + 1 for _, target in texts)
         written = sum(len(output) + 1 for output in outputs)
         tests = data.corpus.tests.values()
         tested = sum(len(target) + 1 for test in tests for _, target in test.pairs)
-        per_letter = seconds / max(written, references / MOST_TOO_SHORT)
+        per_letter = seconds / max(written, SHORTEST * references)
         return per_letter * tested * BEAM_COST * (1 + self.recipe.decode.beam)
 
     def score(self, opened: TranslationEngine, data: TextData, test: str) -> Report:

@@ -1,7 +1,7 @@
 """History of a model: fingerprints of the sentences that it was trained on and held out.
 
-A run keeps its held-out sets by them and tells a corpus that has grown from another one. A run that
-starts from another model (`--init`) is not tested on the sentences which that model was trained on.
+They let a run keep its held-out sets, and tell a corpus that has grown from a different one. A run
+that starts from another model (`--init`) is not tested on sentences that model was trained on.
 """
 
 import hashlib

@@ -8,7 +8,7 @@ from seq2see.text.parallel import normalised
 
 
 def default_size(pairs: int) -> int:
-    """The size of a held-out set that no recipe gives: 1000, but at most 5 % of the pairs."""
+    """The default size of a held-out set: 1000, but at most 5 % of the pairs."""
     return min(1000, max(1, pairs // 20))
 
 

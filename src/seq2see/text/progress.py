@@ -1,9 +1,9 @@
-"""Progress of long work on text: reported to whoever shows it."""
+"""Progress reports of long work on text."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-Progress = Callable[[str, float | None], None]  # what is done, and the share of it if known
+Progress = Callable[[str, float | None], None]  # a stage, and the share done if known
 Item = TypeVar("Item")
 
 ITEMS_BETWEEN_REPORTS = 2000
@@ -14,7 +14,7 @@ def silent(text: str, share: float | None) -> None:
 
 
 def watched(items: Sequence[Item], text: str, progress: Progress) -> Iterator[Item]:
-    """Yield the items, and report from time to time the share that is done."""
+    """Yield the items, and regularly report the share that is done."""
     for index, item in enumerate(items):
         if index % ITEMS_BETWEEN_REPORTS == 0:
             progress(text, index / len(items))

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from seq2see.recipe.schema import TrainConfig
 from seq2see.training.position import Position
 
-# Of a budget in minutes:
+# Shares of a budget in minutes:
 VALIDATION_SHARE = 0.12  # for all validations, the last ones excepted
 ONE_VALIDATION = 0.01  # ten of them a run, and one of the averaged weights
 SHARE_OF_TIME = f"at most {VALIDATION_SHARE:.0%} of the time"
 WARMUP_SHARE = 0.2  # for a warm-up that would not end before the run
-KNOWN_PACE = 0.02  # after which the number of updates can be told
+KNOWN_PACE = 0.02  # after which the number of updates can be estimated
 
 MARGIN = 1.2  # the machine may be busier at the end than it was before
 OPENING_SECONDS = 1.0  # to write the chosen weights and open them again
-LATE_SECONDS, LATE_SHARE = 10.0, 0.1  # of an end that is too late
+# A run that ends later than the smaller of these is reported.
+LATE_SECONDS = 10.0
+LATE_SHARE = 0.1
 
 Say = Callable[[str], None]
 
@@ -79,7 +81,7 @@ class Budget:
         return max(rest, 0.0) + self.scoring_seconds
 
     def updates(self) -> float | None:
-        """Expected updates of the whole run, if they can be told already."""
+        """Estimate the updates of the whole run; None until the pace is known."""
         at, config = self.position, self.config
         if config.steps:
             return config.steps

@@ -5,8 +5,8 @@ import time
 import psutil
 
 WINDOW_SECONDS = 10.0
-BUSY_CORES = 0.25  # missing to this process
-WINDOWS_TO_CHANGE = 3  # in a row, before a second message takes the first one back
+BUSY_CORES = 0.25  # that this process lacks
+WINDOWS_TO_CHANGE = 3  # in a row, before a message contradicts the one before
 
 
 class Load:
@@ -17,8 +17,8 @@ class Load:
         self.cores = psutil.cpu_count() or 1
         self.others: float | None = None  # cores in the last window; unknown at first
         self.busy = False
-        self.spoken = False
-        self.against = 0  # windows in a row that contradict `busy`
+        self.announced = False  # whether a line was returned
+        self.contradictions = 0  # windows in a row that contradict `busy`
         self.last = self._read()
 
     def check(self) -> str:
@@ -38,10 +38,12 @@ class Load:
         # Cores that this process would not use anyway are no loss.
         missing = others + self.threads - self.cores
         changed = (min(missing, others) > BUSY_CORES) != self.busy
-        self.against = self.against + 1 if changed else 0
-        if self.against < (WINDOWS_TO_CHANGE if self.spoken else 1):
+        self.contradictions = self.contradictions + 1 if changed else 0
+        if self.contradictions < (WINDOWS_TO_CHANGE if self.announced else 1):
             return ""
-        self.busy, self.spoken, self.against = not self.busy, True, 0
+        self.busy = not self.busy
+        self.announced = True
+        self.contradictions = 0
         used = f"other processes use {others:.1f} of {self.cores} cores"
         if self.busy:
             return f"the machine is busy: {used}; training will be slower"

@@ -33,7 +33,7 @@ class Position:
 
     @property
     def epochs(self) -> float:
-        """Epochs that are done, the present one as a fraction."""
+        """Completed epochs, the current one as a fraction."""
         return self.epoch - 1 + self.batch / self.epoch_batches
 
     def stale(self, config: TrainConfig) -> bool:

@@ -1,4 +1,4 @@
-"""The stages of a job before and after training, shown while they last."""
+"""Stages of a command before and after training, such as reading and scoring."""
 
 import time
 
@@ -11,9 +11,9 @@ MARGIN = 12  # columns beside the text: a spinner and the time
 
 
 class Stages:
-    """Shows the present stage of a job: a spinner with its time, or a line without a terminal.
+    """Shows the current stage: on a terminal a spinner with the elapsed time, elsewhere a line.
 
-    The job begins with this object. Inside `with`, a terminal belongs to the stages.
+    The command's time counts from the creation of this object; the spinner turns inside `with`.
     """
 
     def __init__(self, console: Console) -> None:
@@ -42,7 +42,7 @@ class Stages:
         self.text = ""
 
     def __call__(self, text: str, share: float | None = None) -> None:
-        """Name the present stage and, if known, the share of it that is done."""
+        """Name the current stage and, if known, the share of it that is done."""
         new = text != self.text
         self.text = text
         if self.spinner is not None:
