@@ -90,6 +90,14 @@ def test_a_parents_sentences_are_not_held_out(folder: Folder) -> None:
         folder.load(inherited)
 
 
+def test_few_sentences_that_a_parent_does_not_know_are_divided(folder: Folder) -> None:
+    parent = folder.load()
+    child = folder.load(parent.history.inherited(), hold_out=15)
+    assert (child.val, child.tests) == (parent.val, parent.tests)
+    (note,) = child.notes
+    assert note.startswith("data.hold_out = 15, but held out of 400 pairs: 10 for val and 10 for")
+
+
 def test_known_pairs_are_removed_from_given_sets(folder: Folder) -> None:
     parent = folder.load(hold_out=0, val="train.tsv", limit=300)
     folder.write("val.tsv", numbered(280, 320))

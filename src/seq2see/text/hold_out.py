@@ -17,7 +17,8 @@ def hold_out(
 ) -> list[list[Pair]]:
     """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
 
-    The rest comes first, with all pairs that share a sentence with one marked in `seen`.
+    The rest comes first, with all pairs that share a sentence with one marked in `seen`. If few
+    others are left, the sets get equal shares of them.
     """
     # Pairs that share a side move as one group, in an order that depends on their text alone:
     # neither the order of the file nor a sentence with two translations can leak a test sentence
@@ -29,6 +30,7 @@ def hold_out(
     unseen = [group for group in groups.values() if known.isdisjoint(group)]
     # Small groups first: a large one would fill a test set with a few similar sentences.
     large = max(1, count // 100)
+    count = min(count, sum(map(len, unseen)) // parts)
     keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]
 
     def order(group: list[int]) -> tuple[int, bytes]:
