@@ -12,7 +12,7 @@ which are sorted by class, are shuffled here.
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def load(config: DataConfig, data: Path | None = None) -> PictureCorpus:
     elif config.corpus == "fashion":
         corpus = _load_idx(_fashion_folder(data), FASHION)
     else:
-        corpus = _load_path((data or Path()) / Path(str(config.train)).expanduser(), config)
+        corpus = _load_path(folder_of(config, data), config)
     if config.limit is None:
         return corpus
     train = pictures(
@@ -83,12 +83,18 @@ def load(config: DataConfig, data: Path | None = None) -> PictureCorpus:
     return PictureCorpus(corpus.classes, train, corpus.val, corpus.tests)
 
 
-def _load_path(folder: Path, config: DataConfig) -> PictureCorpus:
+def folder_of(config: DataConfig, data: Path | None) -> Path:
+    """Return the folder of data.train; `data` is the base of a relative path."""
+    folder = (data or Path()) / Path(str(config.train)).expanduser()
     if not folder.is_dir():
         raise InputError(
             f"{folder}: no such folder for data.train; "
             "paths are relative to --data, else to the working directory"
         )
+    return folder
+
+
+def _load_path(folder: Path, config: DataConfig) -> PictureCorpus:
     if idx.path_of(folder, "train", "images") is None:
         return _load_folders(folder, config)
     if config.size or config.colour:
@@ -130,7 +136,7 @@ def _hashes(pixels: Tensor) -> list[bytes]:
     ]
 
 
-def _shuffled(pixels: Tensor) -> list[int]:
+def shuffled(pixels: Tensor) -> list[int]:
     """Return the indices of pictures in an order that is independent of their classes.
 
     The order is that of the reversed hashes. Unreversed ones also decide the part, so that a part
@@ -245,21 +251,36 @@ def _load_folders(folder: Path, config: DataConfig) -> PictureCorpus:
         if (folder / part).is_dir()
     }
     pixels, labels = parts["train"]
-    for part, (other, _) in parts.items():
-        if other.shape[1:] != pixels.shape[1:]:
-            raise InputError(
-                f"{folder / part}: {files.dimensions(other)} pixels, and train has "
-                f"{files.dimensions(pixels)}; data.size scales all to one size"
-            )
-    missing = {part: FOLDER_SHARE for part in ("val", "test") if part not in parts}
-    for part, indices in split(pixels, labels, missing).items():
-        if not len(indices):
-            raise InputError(
-                f"{folder}: too few pictures to split off {part}; provide a folder {part}/"
-            )
+    check_sizes(folder, {part: part_pixels for part, (part_pixels, _) in parts.items()})
+    for part, indices in split_off(folder, pixels, labels, parts).items():
         parts[part] = pixels[indices], labels[indices]
     labelled = {part: pictures(part, *tensors) for part, tensors in parts.items()}
     return PictureCorpus(classes, labelled["train"], labelled["val"], {"test": labelled["test"]})
+
+
+def check_sizes(folder: Path, parts: dict[str, Tensor]) -> None:
+    """Refuse parts of a folder whose pictures (N, C, H, W) differ in size from those of train."""
+    for part, pixels in parts.items():
+        if pixels.shape[1:] != parts["train"].shape[1:]:
+            raise InputError(
+                f"{folder / part}: {files.dimensions(pixels)} pixels, and train has "
+                f"{files.dimensions(parts['train'])}; data.size scales all to one size"
+            )
+
+
+def split_off(
+    folder: Path, pixels: Tensor, labels: Tensor, given: Container[str]
+) -> dict[str, Tensor]:
+    """Split val and test off train unless they are given; return indices, also of the rest."""
+    missing = {part: FOLDER_SHARE for part in ("val", "test") if part not in given}
+    parts = split(pixels, labels, missing)
+    for part, indices in parts.items():
+        if not len(indices):
+            raise InputError(
+                f"{folder}: too few pictures to split off {part}; "
+                f"provide a folder {part}/ beside train/"
+            )
+    return parts
 
 
 def _read_folder(folder: Path, classes: Sequence[str], config: DataConfig) -> tuple[Tensor, Tensor]:
@@ -268,6 +289,6 @@ def _read_folder(folder: Path, classes: Sequence[str], config: DataConfig) -> tu
     channels = 3 if config.colour else 1
     size = (config.size, config.size) if config.size else None
     pixels = files.read_pictures([path for path, _ in paths], channels, size)
-    order = _shuffled(pixels)
+    order = shuffled(pixels)
     labels = torch.tensor([paths[index][1] for index in order])
     return pixels[order], labels

@@ -83,6 +83,22 @@ class PictureModel:
             results.append(Labelled(names[0], dict(zip(names, probabilities, strict=True))))
         return results
 
+    @torch.inference_mode()
+    def features(self, pixels: Tensor) -> Tensor:
+        """Encode bytes (N, C, H, W) as the states (N, D) that the last layer classifies."""
+        self.model.eval()
+        states = []
+        for part in torch.split(pixels, PICTURES_PER_BATCH):
+            batch = self.format.batch(part).to(self.device)
+            states.append(self.model.encode(batch.pixels).cpu())
+        return torch.cat(states)
+
+    @torch.inference_mode()
+    def labels(self, features: Tensor) -> list[str]:
+        """Predict the class of each picture from its features (N, D)."""
+        logits = self.model.output(features.to(self.device))[:, len(SPECIALS) :]
+        return [self.format.classes[number] for number in logits.argmax(-1).tolist()]
+
     def explain(self, path: str | Path) -> PictureExplanation:
         """Classify one picture file and return all attention weights."""
         pixels = self.read(path)
