@@ -9,6 +9,7 @@ Train a model, open it, and use it:
     translator.explain("Ein Hund bellt.").weights     every attention map, by layer
     seq2see.load_language("runs/captions-language")   a LanguageModel: generate, fill, classify
     seq2see.load_pictures("runs/vit-digits")          a PictureModel: classify, explain
+    seq2see.load_painter("runs/scenes")               a Painter: paint pictures from prompts
 
 The layers and models work on their own: attend, MultiHeadAttention, EncoderLayer, Transformer,
 CausalModel, VisionTransformer and others. Masks are boolean, and True means "may attend".
@@ -36,6 +37,7 @@ __all__ = [
     "LanguageModel",
     "MaskedModel",
     "MultiHeadAttention",
+    "Painter",
     "PictureModel",
     "PrefixModel",
     "Projected",
@@ -69,6 +71,7 @@ __all__ = [
     "greedy",
     "load",
     "load_language",
+    "load_painter",
     "load_pictures",
     "mask_from_torch",
     "noise_process",

@@ -58,9 +58,11 @@ from seq2see.models.vit import VisionTransformer as VisionTransformer
 from seq2see.recipe.schema import Recipe as Recipe
 from seq2see.scoring.likelihood import Scored as Scored
 from seq2see.tasks.one_sided import LanguageModel as LanguageModel
+from seq2see.tasks.painter import Painter as Painter
 from seq2see.tasks.picture_model import PictureModel as PictureModel
 from seq2see.tasks.run import train as train
 from seq2see.tasks.table import load_language as load_language
+from seq2see.tasks.table import load_painter as load_painter
 from seq2see.tasks.table import load_pictures as load_pictures
 from seq2see.tasks.translator import Explanation as Explanation
 from seq2see.tasks.translator import Translator as Translator

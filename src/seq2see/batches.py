@@ -66,9 +66,7 @@ class AnyBatch(Protocol):
     """A batch as training sees it, whatever its task."""
 
     @property
-    def targets(self) -> Tensor: ...  # ids to predict, PAD for none
-    @property
-    def target_tokens(self) -> int: ...  # how many
+    def target_tokens(self) -> int: ...  # number of targets that the loss is summed over
     def to(self, device: torch.device) -> Any: ...
 
 

@@ -68,7 +68,7 @@ def refusal(path: str | Path, *overrides: str) -> str:
         ("model.heads=3", "model.width (256) must be divisible by model.heads (3)"),
         (
             "data.corpus=wmt",
-            "data.corpus = 'wmt': input should be 'captions', 'multi30k', 'digits' or 'fashion'",
+            "data.corpus = 'wmt': input should be 'captions', 'multi30k', 'digits', 'fashion' or 'scenes'",
         ),
         ("data.target=de", "data.source and data.target are both 'de'; they must differ"),
         ("data.columns=[2, 2]", "data.columns = [2, 2] must be two different columns"),

@@ -246,7 +246,7 @@ def test_attention_is_drawn_over_the_picture(call: Any, dots: Any, tmp_path: Pat
 @pytest.mark.parametrize(
     ("override", "says"),
     [
-        ("data.corpus=captions", "data.corpus 'captions' is text; task 'images' is for pictures"),
+        ("data.corpus=captions", "data.corpus 'captions': task 'images' is for pictures by class"),
         ("data.join=2", "data.join is for text, not for task 'images'"),
         ("data.source=de", "data.source is for text, not for task 'images'"),
         ("data.labels=number", "data.labels is for text, not for task 'images'"),

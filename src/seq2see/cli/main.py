@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import seq2see
-from seq2see.cli import bench, language, see, training, translation
+from seq2see.cli import bench, language, paint, see, training, translation
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
@@ -23,6 +23,7 @@ COMMANDS = (
     language.generate,
     language.fill,
     language.classify,
+    paint.paint,
 )
 
 app = typer.Typer(

@@ -136,6 +136,9 @@ def evaluate(
     ] = None,
     beam: Beam = None,
     merge: Merge = None,
+    classifier: Annotated[
+        Path | None, typer.Option(help="A model of pictures, to judge those painted by class.")
+    ] = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
@@ -144,6 +147,8 @@ def evaluate(
     Translates --source and compares with --reference. Without both, scores a model of any task on
     a test set of its recipe.
     """
+    if classifier is not None:
+        return _evaluate_classes(model, classifier, data, as_json, device)
     if source is None and reference is None and out is None and beam is None:
         return _evaluate_own(model, data, test, merge, as_json, device)
     if source is None or reference is None:
@@ -176,6 +181,18 @@ def _evaluate_own(
 
     opened = load(model, device, merge) if exported(model) else open_model(model, device, merge)
     report = evaluate_opened(opened, model, data, test)
+    show(report.values, report.lines, as_json)
+
+
+def _evaluate_classes(
+    model: Path, classifier: Path, data: Path | None, as_json: bool, device: str
+) -> None:
+    """Score pictures painted by class with a classifier."""
+    from seq2see.tasks.painted_classes import evaluate_classes
+    from seq2see.tasks.table import load_painter, load_pictures
+
+    painter = load_painter(model, device)
+    report = evaluate_classes(painter, load_pictures(classifier, device), data)
     show(report.values, report.lines, as_json)
 
 

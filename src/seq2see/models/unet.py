@@ -25,8 +25,7 @@ from seq2see.models.diffusion import (
     Shape,
     zeroed,
 )
-
-GROUPS = 8  # of channels that are normalised together
+from seq2see.recipe.diffusion import NORM_GROUPS
 
 
 class UNet(DiffusionModel):
@@ -77,7 +76,7 @@ class UNet(DiffusionModel):
             resize = nn.Upsample(scale_factor=2) if level < coarser else nn.Identity()
             both = channels[coarser] + channels[level]
             self.up.append(stage(both, level, level in attention, resize))
-        self.norm = nn.GroupNorm(GROUPS, channels[0])
+        self.norm = nn.GroupNorm(NORM_GROUPS, channels[0])
         self.output = zeroed(nn.Conv2d(channels[0], pixels, 3, padding=1))
 
     def forward(
@@ -151,10 +150,10 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, before: int, after: int, condition: int, dropout: float) -> None:
         super().__init__()
-        self.first_norm = nn.GroupNorm(GROUPS, before)
+        self.first_norm = nn.GroupNorm(NORM_GROUPS, before)
         self.first = nn.Conv2d(before, after, 3, padding=1)
         self.condition = nn.Linear(condition, 2 * after)
-        self.second_norm = nn.GroupNorm(GROUPS, after)
+        self.second_norm = nn.GroupNorm(NORM_GROUPS, after)
         self.dropout = Dropout(dropout)
         self.second = zeroed(nn.Conv2d(after, after, 3, padding=1))
         self.skip = nn.Identity() if before == after else nn.Conv2d(before, after, 1)
@@ -192,8 +191,8 @@ def _halve(channels: int) -> nn.Module:
 
 def _check(channels: Sequence[int], attention: Sequence[int]) -> None:
     for width in channels:
-        if width < 1 or width % GROUPS:
-            raise ValueError(f"channels ({width}) must be divisible by {GROUPS}")
+        if width < 1 or width % NORM_GROUPS:
+            raise ValueError(f"channels ({width}) must be divisible by {NORM_GROUPS}")
     for level in attention:
         if not 0 <= level < len(channels):
             last = len(channels) - 1

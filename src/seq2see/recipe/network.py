@@ -9,15 +9,17 @@ Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
 Score = Literal["scaled_dot", "dot", "unscaled", "bilinear", "projected", "additive"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
+Kind = Literal["transformer", "rnn", "lstm", "gru", "conv", "prefix", "unet", "dit"]
 
 RECURRENT = ("rnn", "lstm", "gru")
 BLOCKS = ("transformer", "prefix")
+PAINTERS = ("unet", "dit")  # width and encoder_layers are those of the prompt's encoder
 # Keys of [model] that only some kinds use, and those kinds.
 USED_BY = {
-    **dict.fromkeys(("heads", "feed_forward", "norm", "attention_width", "attention_bias"), BLOCKS),
+    **dict.fromkeys(("heads", "feed_forward", "norm"), (*BLOCKS, *PAINTERS)),
+    **dict.fromkeys(("attention_width", "attention_bias", "embedding_init"), BLOCKS),
     **dict.fromkeys(("positions", "max_positions"), (*BLOCKS, "conv")),
-    "embedding_init": BLOCKS,
-    "decoder_layers": ("transformer", *RECURRENT, "conv"),  # prefix: one stack of encoder_layers
+    "decoder_layers": ("transformer", *RECURRENT, "conv", "dit"),  # prefix: encoder_layers alone
     "attend": RECURRENT,
     "kernel": ("conv",),
 }
@@ -32,7 +34,7 @@ class Section(BaseModel):
 class ModelConfig(Section):
     """Network, in the terms of the paper (section 3, table 3)."""
 
-    kind: Literal["transformer", "rnn", "lstm", "gru", "conv", "prefix"] = "transformer"
+    kind: Kind = "transformer"
     width: Count = 256  # d_model
     heads: Count = 4  # h; each has attention_width / heads dimensions
     encoder_layers: Count = 3  # N
@@ -52,7 +54,7 @@ class ModelConfig(Section):
     tie: Literal["all", "target", "none"] | None = None
     attend: bool = True  # rnn, lstm, gru: false gives the decoder the last encoder state alone
     kernel: Count = 3  # conv: receptive field of one layer, in tokens
-    patch: Count = 4  # images: side in pixels of a patch, the picture's counterpart of a token
+    patch: Count = 4  # pictures: side in pixels of a patch, the counterpart of a token
     overlap: Whole = 0  # images: pixels by which a patch extends into each neighbour
     pool: Literal["class", "mean"] = "class"  # images: classify a class token or the mean of all
 
@@ -80,7 +82,7 @@ class ModelConfig(Section):
             raise ValueError(f"model.positions 'rotary' {rule}")
         name = "width" if self.attention_width is None else "attention_width"
         width = self.attention_width or self.width
-        if self.kind in BLOCKS and width % self.heads:
+        if self.kind in (*BLOCKS, *PAINTERS) and width % self.heads:
             rule = f"must be divisible by model.heads ({self.heads})"
             raise ValueError(f"model.{name} ({width}) {rule}")
         if self.positions == "rotary" and self.head_size % 2:
@@ -88,9 +90,6 @@ class ModelConfig(Section):
             raise ValueError(f"model.{name} / model.heads ({self.head_size}) {rule}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"model.width ({self.width}) must be even for sinusoidal positions")
-        if self.overlap > 2 * self.patch:
-            rule = f"must be at most twice model.patch ({self.patch})"
-            raise ValueError(f"model.overlap ({self.overlap}) {rule}")
         return self
 
     @property

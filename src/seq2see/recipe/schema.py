@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from seq2see.errors import InputError
+from seq2see.recipe.diffusion import DiffusionConfig as DiffusionConfig
 from seq2see.recipe.network import Count, Section, Share, Whole
 from seq2see.recipe.network import ModelConfig as ModelConfig
 from seq2see.recipe.reduction import ReduceConfig as ReduceConfig
@@ -25,7 +26,7 @@ class DataConfig(Section):
 
     source: str = "de"  # language code; picks the file ending and spaCy's rules
     target: str = "en"
-    corpus: Literal["captions", "multi30k", "digits", "fashion"] | None = None
+    corpus: Literal["captions", "multi30k", "digits", "fashion", "scenes"] | None = None
     # Paths are relative to --data or else to the working directory; pictures have one folder.
     train: Paths | None = None
     val: Paths | None = None
@@ -36,13 +37,15 @@ class DataConfig(Section):
     # Pairs held out of train for val, and for test, where these are not given: at most half of
     # them together. By default 1000 each, or 5 % of a small corpus.
     hold_out: Whole | None = None
-    limit: Count | None = None  # training pairs to use; captions: to generate
+    limit: Count | None = None  # training pairs to use; captions, scenes: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted
     # classify: the language, or the grammatical number of a caption's subject
     labels: Literal["language", "number"] | None = None
-    size: Count | None = None  # pixels per side to scale pictures to; by default as they are
+    # Pixels per side to scale pictures to; by default as they are. Of scenes: 32, 48 or 64.
+    size: Count | None = None
     colour: bool = False  # read picture files in colour; by default in grey
+    language: Literal["en", "de", "both"] = "en"  # scenes: of the prompts
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -175,7 +178,7 @@ class DecodeConfig(Section):
 
 
 class Recipe(Section):
-    """One run: data → tokenizer → model → train → decode."""
+    """One run: data → tokenizer → model → train → decode, or paint."""
 
     task: str = "translate"  # a name in the table of tasks, which check the keys they use
     data: DataConfig
@@ -185,6 +188,7 @@ class Recipe(Section):
     reduce: ReduceConfig = ReduceConfig()
     train: TrainConfig
     decode: DecodeConfig = DecodeConfig()
+    diffusion: DiffusionConfig = DiffusionConfig()
 
     @model_validator(mode="after")
     def _together(self) -> Self:

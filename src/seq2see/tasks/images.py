@@ -18,7 +18,7 @@ from seq2see.pictures.augment import Format, PictureBatch, PictureExamples
 from seq2see.pictures.datasets import LabelledPictures, PictureCorpus
 from seq2see.recipe.schema import AugmentConfig, Recipe
 from seq2see.scoring.confusion import confusion_of
-from seq2see.tasks.keys import FOR_TEXT, PICTURES, refuse_keys
+from seq2see.tasks.keys import FOR_PAINTING, FOR_TEXT, PICTURES, refuse_keys
 from seq2see.tasks.one_sided import SAMPLES, report
 from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.predict import logit_loss, predict, validated
@@ -114,13 +114,17 @@ class Images:
     def check(self) -> None:
         recipe = self.recipe
         refuse_keys(recipe, FOR_TEXT, "text")
+        refuse_keys(recipe, FOR_PAINTING, "task 'diffusion'")
+        if recipe.model.overlap > 2 * recipe.model.patch:
+            rule = f"must be at most twice model.patch ({recipe.model.patch})"
+            raise ValueError(f"model.overlap ({recipe.model.overlap}) {rule}")
         if recipe.data.corpus is None:
             if isinstance(recipe.data.train, list):
                 raise ValueError("data.train lists files; pictures are in one folder")
             return
         corpus = f"data.corpus {recipe.data.corpus!r}"
         if recipe.data.corpus not in PICTURES:
-            raise ValueError(f"{corpus} is text; task {recipe.task!r} is for pictures")
+            raise ValueError(f"{corpus}: task {recipe.task!r} is for pictures by class")
         if {"size", "colour"} & recipe.data.model_fields_set:
             raise ValueError(f"data.size and data.colour are for picture files, not for {corpus}")
 

@@ -33,7 +33,9 @@ FOR_TEXT = (
     "train.choose",
     "train.validate_sentences",
 )
+FOR_PAINTING = ("data.language", "diffusion")
 PICTURES = ("digits", "fashion")  # corpora
+PAINTED = (*PICTURES, "scenes")  # corpora of pictures with prompts, or classes that serve as such
 
 
 def refuse_keys(recipe: Recipe, names: Sequence[str], medium: str) -> None:

@@ -22,6 +22,7 @@ from seq2see.tasks import run_directory
 from seq2see.tasks.continuation import Overlap, Start, adapt_position
 from seq2see.tasks.finished import CARD, Finished
 from seq2see.tasks.one_sided import LanguageModel
+from seq2see.tasks.painter import Painter
 from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.protocol import Data, Opened, Report, Task
 from seq2see.tasks.table import checked, open_directory, open_model, read_recipe, task_of
@@ -34,7 +35,7 @@ from seq2see.training.report import Reporter, Validation
 from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
 
-Trained = Translator | LanguageModel | PictureModel  # by the task of the recipe
+Trained = Translator | LanguageModel | PictureModel | Painter  # by the task of the recipe
 
 
 def train(
@@ -52,7 +53,7 @@ def train(
 
     It starts from fresh weights or from those of the model directory `init` that fit. With `resume`
     the run in `out` continues; a finished one, if the budget is larger now. The recipe decides what
-    kind of model it is; `load`, `load_language` and `load_pictures` open one kind.
+    kind of model it is; `load`, `load_language`, `load_pictures` and `load_painter` open one kind.
     """
     console = console or Console(stderr=True, soft_wrap=True, emoji=False)
     stages = Stages(console)  # from here on the time counts

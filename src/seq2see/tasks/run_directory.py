@@ -15,8 +15,11 @@ from seq2see.tasks.protocol import Data
 from seq2see.text.history import History, other_data
 from seq2see.training import checkpoint
 
-BUDGET = {"train.steps", "train.epochs", "train.minutes"}  # may change when a run continues
-SECTIONS = ("data", "tokenizer", "model", "augment", "reduce", "train")  # decode may change
+# Keys that may change when a run continues: its budget, and how pictures are painted.
+CHANGEABLE = {"train.steps", "train.epochs", "train.minutes"}
+CHANGEABLE |= {f"diffusion.{key}" for key in ("sampler", "steps", "guidance", "test_pictures")}
+# All tables but [decode], which may change, too.
+SECTIONS = ("data", "tokenizer", "model", "augment", "reduce", "train", "diffusion")
 
 
 def check(folder: Path, recipe: Recipe, resume: bool) -> None:
@@ -38,7 +41,7 @@ def _check_recipe(folder: Path, recipe: Recipe) -> None:
         for key, value in now[section].items():
             keys.append((f"{section}.{key}", before[section][key], value))
     for name, old, new in keys:
-        if name not in BUDGET and old != new:
+        if name not in CHANGEABLE and old != new:
             begun = f"was begun with {name} = {old!r}"
             raise InputError(f"{folder}: {begun} and cannot continue with {new!r}")
 

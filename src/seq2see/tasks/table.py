@@ -8,10 +8,12 @@ from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory, pick_device
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.classify import Classify
+from seq2see.tasks.diffusion import Diffusion
 from seq2see.tasks.images import Images
 from seq2see.tasks.language import Language
 from seq2see.tasks.masked import Masked
 from seq2see.tasks.one_sided import LanguageModel
+from seq2see.tasks.painter import Painter
 from seq2see.tasks.picture_model import PictureModel
 from seq2see.tasks.protocol import Task
 from seq2see.tasks.translate import Translate
@@ -23,6 +25,7 @@ TASKS: dict[str, type[Task]] = {
     "masked": Masked,
     "classify": Classify,
     "images": Images,
+    "diffusion": Diffusion,
 }
 
 
@@ -103,3 +106,9 @@ def load_pictures(
     """Open the directory of a picture classifier; see `open_model` for `merge`."""
     model: PictureModel = open_model(directory, device, merge, ["images"])
     return model
+
+
+def load_painter(directory: str | Path, device: str = "auto") -> Painter:
+    """Open the directory of a diffusion model."""
+    painter: Painter = open_model(directory, device, tasks=["diffusion"])
+    return painter

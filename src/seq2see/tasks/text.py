@@ -15,7 +15,7 @@ from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows, tokenizers_for
 from seq2see.recipe.schema import Recipe
-from seq2see.tasks.keys import FOR_PICTURES, PICTURES, refuse_keys
+from seq2see.tasks.keys import FOR_PAINTING, FOR_PICTURES, PAINTED, refuse_keys
 from seq2see.tasks.predict import token_loss
 from seq2see.text import corpora, tokenizers
 from seq2see.text.corpora import Parallel
@@ -43,7 +43,8 @@ class TextTask:
     def check(self) -> None:
         recipe = self.recipe
         refuse_keys(recipe, FOR_PICTURES, "pictures")
-        if recipe.data.corpus in PICTURES:
+        refuse_keys(recipe, FOR_PAINTING, "task 'diffusion'")
+        if recipe.data.corpus in PAINTED:
             corpus = f"data.corpus {recipe.data.corpus!r} holds pictures"
             raise ValueError(f"{corpus}; task {recipe.task!r} is for text")
         if (recipe.data.labels is not None) != self.labelled:

@@ -12,7 +12,7 @@ from seq2see.batches import IdPair, spread
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError
-from seq2see.models.build import Seq2SeqModel, build
+from seq2see.models.build import KINDS, Seq2SeqModel, build
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.reduced import with_merging
 from seq2see.scoring.bleu import Scores, score
@@ -35,6 +35,12 @@ class Translate(TextTask):
     """Reads the source, predicts the target."""
 
     command: ClassVar[str] = "seq2see translate"
+
+    def check(self) -> None:
+        super().check()
+        if self.recipe.model.kind not in KINDS:
+            kind = f"model.kind {self.recipe.model.kind!r}"
+            raise ValueError(f"{kind} is for task 'diffusion', not for task 'translate'")
 
     def texts(self, parallel: Parallel) -> Texts:
         return parallel.pairs

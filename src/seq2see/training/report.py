@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from seq2see.batches import spread
+from seq2see.files import write_atomically
 from seq2see.training.budget import clock
 from seq2see.training.machine import Load
 
@@ -34,6 +35,7 @@ class Validation:
     samples: list[tuple[str, str, str]]  # source, reference, output
     examples: str = ""  # that were validated, in words
     scoring_seconds: float = 0.0  # expected for the test sets
+    sheet: bytes | None = None  # samples that are pictures, as PNG
 
 
 class Reporter:
@@ -42,6 +44,7 @@ class Reporter:
     def __init__(self, folder: Path, console: Console, unit: str = "target tokens") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.console, self.unit = console, unit
+        self.sheets = folder / "samples"
         self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
         self.board = None
         if importlib.util.find_spec("tensorboard"):
@@ -180,11 +183,19 @@ class Reporter:
             f"[bold]validation[/bold] at update {update:,} · {clock(seconds)} · {summary}"
             f"{' · best so far' if best else ''}"
         )
+        if result.sheet is not None:
+            self._show_sheet(result.sheet, update)
         for shown in spread(len(result.samples), SAMPLES_SHOWN):
             source, reference, output = result.samples[shown]
             self.say(f"  source     {escape(source)}")
             self.say(f"  reference  {escape(reference)}")
             self.say(f"  [cyan]output     {escape(output)}[/cyan]\n")
+
+    def _show_sheet(self, sheet: bytes, update: int) -> None:
+        self.sheets.mkdir(exist_ok=True)
+        path = self.sheets / f"update-{update:08d}.png"
+        write_atomically(path, lambda file: file.write_bytes(sheet))
+        self.say(f"  pictures   {escape(str(path))}")
 
     def chosen(
         self,

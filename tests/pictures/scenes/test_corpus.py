@@ -186,3 +186,10 @@ def test_wrong_arguments_are_named_in_one_line(arguments: tuple[Any, ...], messa
 def test_a_line_beyond_the_count_is_refused(line: int) -> None:
     with pytest.raises(IndexError, match="must be 0 to 4"):
         Drawings("train", 5)[line]
+
+
+def test_single_objects_only() -> None:
+    for drawing in Drawings("test", 40, single=True):
+        assert [group.count for group in drawing.prompt.said.groups] == [1, 1]
+    with pytest.raises(InputError, match="groups 1 is not one of None, 2"):
+        Drawings("test", 1, groups=1, single=True)

@@ -4,6 +4,7 @@ import random
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -69,11 +70,16 @@ PLANS = (
     *(PAIR_SINGLE, ALONE, PAIR, ASIDE, BOTH),
     *(PAIR_SINGLE, ALONE, PAIR, CHAIN, BOTH_SINGLE),
 )
-# The places in PLANS of a number of groups, or of any.
-PLACES = {
-    groups: [place for place, plan in enumerate(PLANS) if groups in (None, plan.groups)]
-    for groups in (None, 1, 2, 3)
-}
+
+
+@cache
+def places_of(groups: int | None, single: bool) -> list[int]:
+    """List the places in PLANS of a number of groups, or of any, all single if asked."""
+    return [
+        place
+        for place, plan in enumerate(PLANS)
+        if groups in (None, plan.groups) and (plan.single or not single)
+    ]
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,13 @@ class Drawings:
     size: int = 32  # pixels, of the pictures' sides
     seed: int = 1
     groups: int | None = None  # that each prompt names; None for any number
+    single: bool = False  # whether each prompt names two groups of one object
 
     def __post_init__(self) -> None:
         _check("split", self.split, SPLITS)
         _check("language", self.language, (*LANGUAGES, "both"))
         _check("size", self.size, PICTURE_SIZES)
-        _check("groups", self.groups, (None, 1, 2, 3))
+        _check("groups", self.groups, (None, 2) if self.single else (None, 1, 2, 3))
         if self.count < 0:
             raise InputError(f"count ({self.count}) must be at least 0")
 
@@ -117,8 +124,8 @@ class Drawings:
     def __getitem__(self, line: int) -> Drawing:
         if not 0 <= line < self.count:
             raise IndexError(f"line {line} must be 0 to {self.count - 1}")
-        plans = PLACES[self.groups]
-        turn = line // len(plans) * len(PLANS) + plans[line % len(plans)]
+        places = places_of(self.groups, self.single)
+        turn = line // len(places) * len(PLANS) + places[line % len(places)]
         key = f"{self.seed} {self.split} {turn}"
         draw = random.Random(key).random
         scene, said, boxes = compose(PLANS[turn % len(PLANS)], self.split, draw)

@@ -1,0 +1,274 @@
+"""Task `diffusion`, end to end on a few scenes: train, resume, paint, evaluate, refuse."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from seq2see.errors import InputError
+from seq2see.pictures import prompted
+from seq2see.tasks.painter import Painter
+from seq2see.tasks.run import evaluate_own
+from seq2see.tasks.table import load_painter, read_recipe
+
+from .conftest import Folder
+
+pytest.importorskip("scipy", reason="the judge of scenes needs SciPy")
+
+RECIPE = """
+task = "diffusion"
+
+[data]
+corpus = "scenes"
+limit = 24
+
+[model]
+kind = "unet"
+width = 8
+heads = 2
+encoder_layers = 1
+patch = 4
+dropout = 0.1
+
+[train]
+steps = 3
+batch_sentences = 6
+lr = 0.01
+warmup = 2
+ema = 0.5
+
+[diffusion]
+channels = [8, 16]
+attention_levels = [1]
+steps = 2
+test_pictures = 4
+"""
+
+
+class Scenes(Folder):
+    """Short runs on the embedded scenes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.path = folder / "scenes.toml"
+        self.path.write_text(RECIPE, encoding="utf-8")
+
+    def train(self, name: str, *overrides: str, **keys: Any) -> Painter:
+        painter = self.run(self.path, name, overrides, **keys)
+        assert isinstance(painter, Painter)
+        return painter
+
+
+@pytest.fixture(autouse=True)
+def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompted, "VALIDATION_SCENES", 20)
+    monkeypatch.setattr(prompted, "FOR_VOCABULARY", 400)
+
+
+@pytest.fixture
+def scenes(tmp_path: Path) -> Scenes:
+    return Scenes(tmp_path)
+
+
+def test_a_run_leaves_a_model_a_card_and_sheets_of_pictures(scenes: Scenes) -> None:
+    painter = scenes.train("run", "train.checkpoint_every=2")
+    card = scenes.card("run")
+    for test in ("test", "test_combinations", "test_any"):
+        scores = card["tests"][test]
+        assert scores["pictures"] == scores["prompts"] == 4 and 0 <= scores["accuracy"] <= 1
+        assert scores["attributes"].keys() <= {"colour", "shape", "size", "count", "relation"}
+    assert card["corpus"]["train"]["pictures"] == 24
+    sheets = sorted(path.name for path in (scenes.folder / "run" / "samples").iterdir())
+    assert sheets == ["update-00000002.png", "update-00000003.png"]
+    with Image.open(scenes.folder / "run" / "samples" / sheets[0]) as sheet:
+        assert sheet.width == 4 * (4 * 32 + 6)
+    figures = scenes.log("run", "validation")[-1]
+    assert figures["loss"] > 0 and 0 <= figures["accuracy"] <= 1
+    assert repr(painter).startswith("Painter(32 × 32 × 3, ")
+
+
+@pytest.mark.parametrize("kind", ["unet", "dit"])
+@pytest.mark.parametrize("predict", ["noise", "velocity", "flow"])
+def test_every_model_learns_every_prediction(scenes: Scenes, kind: str, predict: str) -> None:
+    unet = ("diffusion.channels=[8, 8]", "diffusion.attention_levels=[0]") if kind == "unet" else ()
+    recipe = scenes.path.read_text(encoding="utf-8")
+    if kind == "dit":
+        lines = [line for line in recipe.splitlines() if not line.startswith(("channels", "att"))]
+        scenes.path.write_text("\n".join(lines), encoding="utf-8")
+    settings = (*unet, f"model.kind={kind}", f"diffusion.predict={predict}", "train.steps=25")
+    scenes.train("run", *settings, "train.checkpoint_every=5", "data.limit=6")
+    losses = [event["loss"] for event in scenes.log("run", "validation")]
+    assert losses[-1] < 0.97 * losses[0]
+
+
+def test_a_run_killed_and_resumed_ends_in_the_same_bits(scenes: Scenes, killed_after: Any) -> None:
+    settings = ("train.steps=7", "train.checkpoint_every=3", "train.accumulate=2")
+    scenes.train("whole", *settings)
+    for updates in (2, 4):
+        with killed_after(updates):
+            scenes.train("parts", *settings, resume=True)
+    scenes.train("parts", *settings, resume=True)
+    assert scenes.equal("whole", "parts")
+    says = r"was begun with diffusion\.predict = 'velocity' and cannot continue with 'flow'"
+    with pytest.raises(InputError, match=says):
+        scenes.train("parts", *settings, "diffusion.predict=flow", resume=True)
+
+
+def test_every_epoch_draws_other_scenes_of_the_training_split(scenes: Scenes) -> None:
+    pictures = prompted.load(read_recipe(scenes.path), None).train
+    first, again, second = (pictures.epoch(number).read([0, 5]) for number in (1, 1, 2))
+    assert first.prompts == again.prompts and torch.equal(first.pixels, again.pixels)
+    assert first.prompts != second.prompts
+    assert first.pixels.shape == (2, 3, 32, 32) and first.pixels.dtype == torch.uint8
+
+
+def test_a_picture_depends_on_prompt_and_seed_alone(scenes: Scenes) -> None:
+    painter = scenes.train("run")
+    prompts = ["a red star", "two small blue rings above a cross", "a red star"]
+    together = painter.paint(prompts, [1, 2, 3])
+    assert together.shape == (3, 32, 32, 3) and together.dtype == np.uint8
+    for number, prompt in enumerate(prompts):
+        alone = painter.paint([prompt], [number + 1])
+        assert np.abs(alone[0].astype(int) - together[number]).max() <= 1
+    assert np.abs(together[0].astype(int) - together[2]).max() > 1
+    opened = load_painter(scenes.folder / "run", "cpu")
+    assert np.array_equal(opened.paint(prompts, [1, 2, 3]), together)
+
+
+def test_guidance_of_zero_ignores_the_prompt(scenes: Scenes) -> None:
+    painter = scenes.train("run", "train.steps=12")
+    one, other = painter.paint(["a red star", "a ring"], [1, 1], painter.settings(guidance=0))
+    assert np.array_equal(one, other)
+    one, other = painter.paint(["a red star", "a ring"], [1, 1], painter.settings(guidance=20))
+    assert not np.array_equal(one, other)
+
+
+def test_watching_shows_every_step_with_its_attention(scenes: Scenes) -> None:
+    painter = scenes.train("run")
+    steps = painter.watch("a red star", settings=painter.settings(steps=3))
+    assert [step.number for step in steps] == [1, 2, 3]
+    trace = steps[0].trace
+    assert trace is not None
+    assert trace.weights["down.1.cross"].shape == (1, 2, 4 * 4, 3)  # heads, positions, words
+    last = painter.format.pixels(steps[-1].x)[0].permute(1, 2, 0).numpy()
+    assert np.array_equal(last, painter.paint(["a red star"], [1], painter.settings(steps=3))[0])
+
+
+def test_evaluate_repeats_the_score_card(scenes: Scenes) -> None:
+    scenes.train("run")
+    report = evaluate_own(scenes.folder / "run", test="test_combinations")
+    expected = scenes.card("run")["tests"]["test_combinations"]
+    for values in (report.values, expected):
+        del values["seconds_per_picture"]
+    assert report.values == expected
+
+
+def test_a_child_begins_with_the_weights_of_its_parent(scenes: Scenes) -> None:
+    scenes.train("parent")
+    scenes.train("child", "train.steps=1", "train.lr=1e-12", init=scenes.folder / "parent")
+    parent, child = scenes.weights("parent"), scenes.weights("child")
+    assert all(torch.allclose(parent[name], child[name], atol=1e-6) for name in parent)
+    with pytest.raises(InputError, match=r"is for pictures of shape \(3, 32, 32\)"):
+        scenes.train("large", "data.size=48", init=scenes.folder / "parent")
+
+
+def test_pictures_with_captions_are_painted_too(scenes: Scenes, own_dots: Any) -> None:
+    recipe = RECIPE.replace('corpus = "scenes"\nlimit = 24', f'train = "{own_dots.folder}/data"')
+    scenes.path.write_text(recipe.replace("patch = 4", "patch = 1"), encoding="utf-8")
+    painter = scenes.train("run")
+    assert painter.paint(["upper right"]).shape == (1, 8, 10, 1)
+    assert set(painter.format.words) == {"upper", "lower", "left", "right"}
+    assert scenes.card("run")["tests"]["test"].keys() == {"loss", "pictures", "corpus_sha256"}
+    # Other pictures are held out of the same folder, all of which the parent has seen but its own.
+    scenes.train("child", init=scenes.folder / "run")
+    assert "init" in scenes.card("child")
+
+
+def test_paint_writes_a_sheet(call: Any, scenes: Scenes, tmp_path: Path) -> None:
+    scenes.train("run")
+    out = tmp_path / "x.png"
+    options = ("--model", scenes.folder / "run", "--out", out)
+    code, said, _ = call("paint", "a red star", "a ring", "--count", 3, "--json", *options)
+    values = json.loads(said)
+    assert code == 0 and values["pictures"] == 6 and values["seconds"] > 0
+    assert values["rows"][1] == {"prompt": "a ring", "seeds": [1, 2, 3]}
+    with Image.open(out) as sheet:
+        assert sheet.size == (3 * (4 * 32 + 6), 2 * (4 * 32 + 6))
+    code, said, error = call("paint", *options, stdin=b"a red elephant\r\n")
+    assert code == 0 and said.startswith(f"{out}: 1 pictures in ")
+    assert "'a red elephant': no training prompt has 'elephant'" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["", "--out", "x.png"], "prompt 1 ('') has no words"),
+        (["red " * 200, "--out", "x.png"], "has 200 words; at most 128 are allowed"),
+        (["red", "--out", "x.jpg"], "--out x.jpg: must end in .png"),
+        (["red", "--out", "none/x.png"], "--out none/x.png: there is no folder none"),
+        (["red", "--out", "x.png", "--sampler", "dpm"], "sampler 'dpm' is not one of ddim"),
+        (["--out", "x.png"], "no prompts: stdin is empty"),
+    ],
+)
+def test_paint_refuses(
+    call: Any, scenes: Scenes, monkeypatch: Any, arguments: list[str], says: str
+) -> None:
+    scenes.train("run", "train.steps=1")
+    monkeypatch.chdir(scenes.folder)
+    code, said, error = call("paint", "--model", "run", *arguments)
+    assert (code, said) == (2, "") and says in error and error.count("\n") == 1
+    assert not list(scenes.folder.glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("data.corpus=captions", "data.corpus 'captions' is text; task 'diffusion' paints"),
+        ("model.kind=gru", "model.heads is for model.kind"),
+        ("tokenizer.size=99", "tokenizer is for other tasks, not for task 'diffusion'"),
+        ("train.choose=bleu", "train.choose is for other tasks, not for task 'diffusion'"),
+        ("diffusion.channels=[8, 12]", "diffusion.channels ([8, 12]) must be divisible by"),
+        ("diffusion.attention_levels=[2]", "diffusion.attention_levels ([2]) must be levels of"),
+        ("diffusion.predict=velocty", "diffusion.predict = 'velocty'"),
+        ("diffusion.guidence=2", "unknown key diffusion.guidence; did you mean"),
+    ],
+)
+def test_impossible_recipes(scenes: Scenes, override: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_recipe(scenes.path, [override])
+    assert str(caught.value).startswith(f"{scenes.path}: {says}")
+
+
+def test_pictures_that_do_not_fit_the_model_are_refused(scenes: Scenes) -> None:
+    with pytest.raises(InputError, match=r"height \(32\) must be divisible by 10"):
+        scenes.train("run", "model.patch=5")
+
+
+def test_other_tasks_refuse_what_is_for_painting() -> None:
+    says = r"^tatoeba: model\.kind 'unet' is for task 'diffusion', not for task 'translate'$"
+    with pytest.raises(InputError, match=says):
+        read_recipe("tatoeba", ["model.kind=unet"])
+
+
+def test_a_classifier_judges_pictures_painted_by_class(
+    call: Any, scenes: Scenes, own_dots: Any
+) -> None:
+    pytest.importorskip("prdc")
+    recipe = RECIPE.replace('corpus = "scenes"\nlimit = 24', f'train = "{own_dots.folder}/data"')
+    recipe = recipe.replace("test_pictures = 4", "test_pictures = 10")
+    scenes.path.write_text(recipe.replace("patch = 4", "patch = 1"), encoding="utf-8")
+    scenes.train("run")
+    own_dots.train("classifier", "train.steps=40")
+    options = ("--model", scenes.folder / "run", "--classifier", own_dots.folder / "classifier")
+    code, said, _ = call("evaluate", *options, "--json")
+    values = json.loads(said)
+    assert code == 0 and values["pictures"] == 10
+    assert values["anchors"]["real"]["accuracy"] > values["anchors"]["noise"]["accuracy"]
+    real, noise = values["anchors"]["real"], values["anchors"]["noise"]
+    assert real["frechet_distance"] < noise["frechet_distance"]
+    code, said, _ = call("evaluate", *options)
+    assert code == 0 and "Fréchet distance" in said
