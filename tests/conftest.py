@@ -13,6 +13,7 @@ from PIL import Image
 from rich.console import Console
 
 from seq2see.ct2.export import export
+from seq2see.pictures import prompted
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.run import train
 from seq2see.tasks.table import load
@@ -130,6 +131,31 @@ def _digits_run(folder: Path, *more: str) -> Path:
     out, console = folder / "run", Console(file=io.StringIO())
     train("vit-digits", out=out, overrides=settings, device="cpu", console=console)
     return folder / "run"
+
+
+@pytest.fixture
+def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    _draw_few_scenes(monkeypatch)
+
+
+def _draw_few_scenes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(prompted, "VALIDATION_SCENES", 20)
+    patch.setattr(prompted, "FOR_VOCABULARY", 400)
+
+
+@pytest.fixture(scope="session")
+def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of a hardly trained diffusion model of scenes; read-only."""
+    pytest.importorskip("scipy", reason="the judge of scenes needs SciPy")
+    out = tmp_path_factory.mktemp("painted") / "run"
+    settings = ("train.steps=2", "train.batch_sentences=6", "data.limit=24", "model.width=8")
+    settings += ("model.heads=2", "model.encoder_layers=1", "model.patch=4")
+    settings += ("diffusion.channels=[8, 16]", "diffusion.steps=5", "diffusion.test_pictures=4")
+    with pytest.MonkeyPatch.context() as patch:
+        _draw_few_scenes(patch)
+        console = Console(file=io.StringIO())
+        train("scenes-tiny", out=out, overrides=settings, device="cpu", console=console)
+    return out
 
 
 @pytest.fixture(scope="session")

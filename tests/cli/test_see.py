@@ -112,3 +112,62 @@ def test_a_model_without_learned_positions_is_refused(
     assert (code, out) == (2, "") and error.startswith(
         f'seq2see: {trained}: model.positions is "sinusoidal"; only '
     )
+
+
+def test_painting_draws_its_views(see: Run, painted: Path, tmp_path: Path) -> None:
+    options = ("--model", painted, "--seed", 4)
+    forming, guidance = tmp_path / "forming.svg", tmp_path / "guidance.png"
+    call = ("painting", "A red star", *options, "--steps", 3, "--guidance", 2, "--out", forming)
+    assert see(*call) == (0, "", "")
+    text = forming.read_text(encoding="utf-8")
+    assert "seed 4, 3 steps, guidance 2" in text and ">star<" in text
+    assert see("painting", "ring", *options, "--view", "guidance", "--out", guidance) == (0, "", "")
+    assert matplotlib.image.imread(guidance).std() > 0.05
+
+
+def test_painting_names_words_that_the_model_never_saw(
+    see: Run, painted: Path, tmp_path: Path
+) -> None:
+    options = ("--model", painted, "--out", tmp_path / "a.png")
+    code, out, error = see("painting", "a red elephant", *options)
+    assert (code, out) == (0, "") and "no training prompt has 'elephant'" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["", "--out", "a.png"], "prompt 1 ('') has no words"),
+        (["ring", "--out", "a.gif"], "--out a.gif: must end in .png or .svg"),
+        (["ring", "--out", "."], "--out .: must end in .png or .svg"),
+        (["ring", "--out", "folder.png"], "--out folder.png: cannot write: Is a directory"),
+        (
+            ["ring", "--out", "a.png", "--view", "guidence"],
+            "--view 'guidence' is not one of forming, guidance",
+        ),
+        (
+            ["ring", "--out", "a.png", "--view", "guidance", "--guidance", "2.5"],
+            "--guidance 2.5: --view guidance draws several; leave it out",
+        ),
+        (["ring", "--out", "a.png", "--guidance", "0"], "guidance 0 ignores the prompt"),
+        (["ring", "--out", "a.png", "--steps", "0"], "Invalid value for '--steps'"),
+    ],
+)
+def test_painting_refuses(
+    see: Run,
+    painted: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    says: str,
+) -> None:
+    (tmp_path / "folder.png").mkdir()
+    monkeypatch.chdir(tmp_path)
+    code, out, error = see("painting", "--model", painted, *arguments)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"seq2see: {says}") and error.count("\n") == 1
+
+
+def test_painting_needs_a_diffusion_model(see: Run, trained: Path, tmp_path: Path) -> None:
+    code, out, error = see("painting", "ring", "--model", trained, "--out", tmp_path / "a.png")
+    says = f"seq2see: {trained}: a model of task 'translate', which is for seq2see translate\n"
+    assert (code, out, error) == (2, "", says)

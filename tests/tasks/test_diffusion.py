@@ -63,14 +63,8 @@ class Scenes(Folder):
         return painter
 
 
-@pytest.fixture(autouse=True)
-def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prompted, "VALIDATION_SCENES", 20)
-    monkeypatch.setattr(prompted, "FOR_VOCABULARY", 400)
-
-
 @pytest.fixture
-def scenes(tmp_path: Path) -> Scenes:
+def scenes(few_scenes: None, tmp_path: Path) -> Scenes:
     return Scenes(tmp_path)
 
 

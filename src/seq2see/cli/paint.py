@@ -61,7 +61,7 @@ def paint(
     check_out(out)
     texts = _read(prompts)
     painter = load_painter(model, device)
-    _warn_of_unknown_words(painter, texts)
+    warn_of_unknown_words(painter, texts)
     repeated = [text for text in texts for _ in range(count)]
     seeds = [*range(seed, seed + count)] * len(texts)
     settings = painter.settings(steps, guidance, sampler)
@@ -86,7 +86,8 @@ def _read(prompts: list[str] | None) -> list[str]:
     return texts
 
 
-def _warn_of_unknown_words(painter: "Painter", texts: list[str]) -> None:
+def warn_of_unknown_words(painter: "Painter", texts: list[str]) -> None:
+    """Name the words of prompts that the model never saw."""
     for text in texts:
         if unknown := painter.format.unknown(text):
             words = ", ".join(map(repr, dict.fromkeys(unknown)))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from seq2see.cli.options import Device, Merge, Model
+from seq2see.cli.paint import Guidance, Seed, Steps, warn_of_unknown_words
 from seq2see.errors import InputError
 
 Out = Annotated[Path, typer.Option("--out", help="A .png or .svg file.")]
@@ -198,3 +199,36 @@ def see_pruning(
     trace = reducing.follow(reducible, subject.batch)
     figures.save(subject.draw(trace), out)
     print("\n".join(trace.report(subject.tokens)))
+
+
+@app.command("painting")
+def see_painting(
+    model: Model,
+    prompt: Annotated[str, typer.Argument(help="A description of the picture.")],
+    out: Out,
+    view: Annotated[
+        str,
+        typer.Option(
+            help="forming: the picture over the steps, and attention to each word; "
+            "guidance: pictures of several seeds, with guidance from 0 to 8."
+        ),
+    ] = "forming",
+    seed: Seed = 1,
+    steps: Steps = None,
+    guidance: Guidance = None,
+    device: Device = "auto",
+) -> None:
+    """Draw how a diffusion model paints a prompt.
+
+    Steps and guidance are by default the recipe's.
+    """
+    from seq2see.see import figures, painting
+    from seq2see.tasks.table import load_painter
+
+    figures.check(out)
+    draw = painting.view_of(view)
+    if view == "guidance" and guidance is not None:
+        raise InputError(f"--guidance {guidance:g}: --view guidance draws several; leave it out")
+    painter = load_painter(model, device)
+    warn_of_unknown_words(painter, [prompt])
+    figures.save(draw(painter, prompt, seed, painter.settings(steps, guidance)), out)

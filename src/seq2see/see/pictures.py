@@ -71,16 +71,27 @@ def draw(explanation: PictureExplanation) -> Figure:
 
 
 def _panel(axes: Axes, pixels: Tensor, shares: Tensor | None, title: str) -> None:
-    """Draw a picture (C, H, W); with shares (rows, columns), dimmed under their heat map."""
+    overlay(axes, pixels, shares)
+    if shares is not None:
+        title += f"\nat most {float(shares.max()):.0%} per patch"
+    axes.set_title(title, fontsize=6, pad=2)
+
+
+def overlay(
+    axes: Axes, pixels: Tensor, shares: Tensor | None = None, most: float | None = None
+) -> None:
+    """Draw a picture (C, H, W); with shares (rows, columns), dimmed under their heat map.
+
+    The brightest colour of the heat map stands for `most`, by default the largest of the shares.
+    """
     height, width = pixels.shape[1:]
     options: Any = {"extent": (0, width, height, 0), "interpolation": "nearest"}
     image = pixels.permute(1, 2, 0).expand(-1, -1, 3).float() / 255  # (H, W, 3)
     if shares is None:
         axes.imshow(image.numpy(), **options)
-    else:
-        axes.imshow((DIMMED * image).numpy(), **options)
-        # All shares are 0 where every patch was pruned.
-        scaled = shares / shares.max().clamp(min=torch.finfo(shares.dtype).tiny)
-        axes.imshow(shares.numpy(), cmap=HEAT, vmin=0.0, alpha=(0.75 * scaled).numpy(), **options)
-        title += f"\nat most {float(shares.max()):.0%} per patch"
-    axes.set_title(title, fontsize=6, pad=2)
+        return
+    axes.imshow((DIMMED * image).numpy(), **options)
+    top = float(shares.max()) if most is None else most
+    # All shares are 0 where every patch was pruned.
+    opacity = 0.75 * shares / max(top, torch.finfo(shares.dtype).tiny)
+    axes.imshow(shares.numpy(), cmap=HEAT, vmin=0.0, vmax=top, alpha=opacity.numpy(), **options)

@@ -1,0 +1,163 @@
+"""A diffusion model at work: a picture as it forms, attention to each word, and guidance."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from textwrap import fill
+from typing import Any
+
+import torch
+from matplotlib.cm import ScalarMappable
+from matplotlib.figure import Figure, SubFigure
+from torch import Tensor
+from torch.nn import functional
+
+from seq2see.decoding.denoising import Denoising, Step
+from seq2see.errors import InputError
+from seq2see.models.diffusion import Place
+from seq2see.pictures.prompts import words_of
+from seq2see.see.pictures import HEAT, overlay
+from seq2see.tasks.painter import Painter
+
+SIDE = 1.2  # inches, of a picture
+STATES = 8  # steps at which the picture is drawn
+ATTENDED = 4  # of them, those at which attention is drawn
+GUIDANCES = {0.0: "no prompt", 1.0: "as trained", 2.0: "", 3.0: "", 5.0: "", 8.0: ""}
+SEEDS = 3  # rows of the guidance view
+
+View = Callable[[Painter, str, int, Denoising], Figure]  # of a painter, prompt, seed, settings
+
+
+def view_of(name: str) -> View:
+    """The function that draws a view."""
+    if name not in VIEWS:
+        raise InputError(f"--view {name!r} is not one of {', '.join(VIEWS)}")
+    return VIEWS[name]
+
+
+def forming(painter: Painter, prompt: str, seed: int, settings: Denoising) -> Figure:
+    """Draw x_t and the predicted picture over the steps, and the attention to each word."""
+    if settings.guidance == 0:
+        raise InputError("guidance 0 ignores the prompt; there is no attention to its words")
+    steps = painter.watch(prompt, seed, settings)
+    words = words_of(prompt)
+    heights = [2 * SIDE + 0.8, -(-len(words) // 2) * SIDE + 1.3]
+    figure = Figure(figsize=(STATES * SIDE + 1.8, sum(heights) + 0.7), layout="constrained")
+    _title(figure, prompt, f"seed {seed}, {settings.steps} steps, guidance {settings.guidance:g}")
+    parts: Any = figure.subfigures(2, 1, height_ratios=heights)
+    upper, lower = parts
+    shown = evenly(steps, STATES)
+    _draw_states(upper, painter, shown)
+    _draw_attention(lower, painter, evenly(shown, ATTENDED), words, _pixels(painter, steps[-1].x))
+    return figure
+
+
+def evenly(steps: Sequence[Step], count: int) -> list[Step]:
+    """Choose `count` steps at about equal distances, the first and the last among them."""
+    places = torch.linspace(0, len(steps) - 1, min(count, len(steps)))
+    return [steps[place] for place in places.round().int().tolist()]
+
+
+def _title(figure: Figure, prompt: str, settings: str) -> None:
+    text = fill(prompt, 80, break_long_words=True)
+    figure.suptitle(f"{text}\n{settings}", fontsize=12, parse_math=False)
+
+
+def _pixels(painter: Painter, numbers: Tensor) -> Tensor:
+    """The first of some pictures (B, C, H, W) as bytes (C, H, W)."""
+    return painter.format.pixels(numbers.cpu())[0]
+
+
+def _draw_states(figure: SubFigure, painter: Painter, steps: Sequence[Step]) -> None:
+    """Draw a column for each step: x_t above the picture that the model predicts."""
+    figure.suptitle("From noise to a picture", fontsize=11, fontweight="bold")
+    panels = _grid(figure, 2, len(steps))
+    for column, step in zip(panels.T, steps, strict=True):
+        overlay(column[0], _pixels(painter, step.x))
+        overlay(column[1], _pixels(painter, step.picture))
+        time = painter.process.latest * (1 - step.number / step.steps)
+        column[0].set_title(f"step {step.number}\nt = {time:.2f}", fontsize=9)
+    _name_row(panels[0][0], "$x_t$ after\nthe step")
+    _name_row(panels[1][0], "predicted\npicture")
+
+
+def _draw_attention(
+    figure: SubFigure,
+    painter: Painter,
+    steps: Sequence[Step],
+    words: Sequence[str],
+    picture: Tensor,
+) -> None:
+    """Draw a row for each word and a column for each step, in two halves side by side."""
+    title = "Cross-attention to each word, mean over heads and layers"
+    figure.suptitle(title, fontsize=11, fontweight="bold")
+    places = painter.model.places()
+    shares = torch.stack([attention_on_picture(step, places, picture.shape[1:]) for step in steps])
+    most = shares.amax((0, 2, 3)).tolist()  # of each word
+    rows = -(-len(words) // 2)
+    panels = _grid(figure, rows, 2 * len(steps))
+    for place, word in enumerate(words):
+        half, row = divmod(place, rows)
+        first = half * len(steps)
+        _name_row(panels[row][first], f"{word}\nat most {most[place]:.0%}")
+        for axes, step, of_step in zip(panels[row][first:], steps, shares, strict=False):
+            overlay(axes, picture, of_step[place], most[place])
+            if row == 0:
+                axes.set_title(f"step {step.number}", fontsize=9)
+    figure.colorbar(
+        ScalarMappable(cmap=HEAT),
+        ax=panels,
+        location="bottom",
+        shrink=0.5,
+        aspect=50,
+        label="attention of a position to the word, as a share of the word's largest",
+    )
+
+
+def attention_on_picture(step: Step, places: Mapping[str, Place], size: Sequence[int]) -> Tensor:
+    """Compute the share of each word in the attention of each pixel: (words, height, width).
+
+    The weights of each layer are averaged over its heads and upsampled from its grid to the
+    picture; then the layers are averaged. The shares of a pixel sum to one.
+    """
+    assert step.trace is not None
+    layers = []
+    for name, place in places.items():
+        weights = step.trace.weights[f"{name}.cross"][0].mean(0)  # (positions, words)
+        maps = torch.unflatten(weights.T, 1, place.grid)  # (words, rows, columns)
+        layers.append(functional.interpolate(maps[None], tuple(size), mode="bilinear")[0])
+    return torch.stack(layers).mean(0).cpu()
+
+
+def guidances(painter: Painter, prompt: str, seed: int, settings: Denoising) -> Figure:
+    """Draw a row of pictures for each of several seeds, with guidance from 0 to 8."""
+    seeds = range(seed, seed + SEEDS)
+    size = (len(GUIDANCES) * SIDE + 1.2, SEEDS * SIDE + 1.3)
+    figure = Figure(figsize=size, layout="constrained")
+    _title(figure, prompt, f"{settings.steps} steps")
+    panels = _grid(figure, SEEDS, len(GUIDANCES))
+    for column, (guidance, meaning) in zip(panels.T, GUIDANCES.items(), strict=True):
+        chosen = replace(settings, guidance=guidance)
+        pictures = torch.from_numpy(painter.paint([prompt] * SEEDS, seeds, chosen))
+        for axes, picture in zip(column, pictures, strict=True):
+            overlay(axes, picture.permute(2, 0, 1))
+        column[0].set_title(f"guidance {guidance:g}\n{meaning}", fontsize=9)
+    for axes, number in zip(panels[:, 0], seeds, strict=True):
+        _name_row(axes, f"seed {number}")
+    return figure
+
+
+def _grid(figure: Figure | SubFigure, rows: int, columns: int) -> Any:
+    """Add panels (rows, columns) without ticks and frames."""
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for axes in panels.flat:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    return panels
+
+
+def _name_row(axes: Any, name: str) -> None:
+    axes.set_ylabel(name, fontsize=10, rotation=0, ha="right", va="center")
+
+
+# A view is a function from painter, prompt, seed and settings to a figure.
+VIEWS: dict[str, View] = {"forming": forming, "guidance": guidances}
