@@ -28,6 +28,7 @@ CHAPTERS = [
     "after",
     "pictures",
     "cheaper",
+    "painting",
 ]
 MOST_BYTES = 150_000
 
@@ -105,12 +106,15 @@ def test_figures_are_drawn_as_the_page_shows(
     learned: Path,
     pictured: Path,
     pruning: Path,
+    painted: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = shlex.split(command)
     model = learned if "positions" in command else trained
+    if "see painting" in command:
+        model = painted
     if picture := re.search(r"(?<!--out) (\w+\.png)", command):
         model = pruning if "see pruning" in command else pictured
         arguments[arguments.index(picture[1])] = "digit.png"

@@ -8,7 +8,17 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tables import attention, models, peers, pictures, readme, reproduction, scores, speed
+from tables import (
+    attention,
+    models,
+    painting,
+    peers,
+    pictures,
+    readme,
+    reproduction,
+    scores,
+    speed,
+)
 
 ROOT = Path(__file__).parents[2]
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
@@ -32,6 +42,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "long": pictures.long,
     },
     "docs/cost.md": {"complexity": attention.complexity},
+    "docs/painting.md": {"judge": painting.judge},
     "docs/pictures.md": {"accuracies": pictures.accuracies},
     "docs/reproduction.md": {
         "reproduction": reproduction.reproduction,
