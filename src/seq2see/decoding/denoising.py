@@ -175,7 +175,8 @@ class _Guided:
         twice = x.repeat(2, 1, 1, 1), time.repeat(2)
         prompted, plain = self.model(*twice, self.memory, trace).chunk(2)
         if trace is not None:
-            trace.weights |= {name: given[: len(x)] for name, given in trace.weights.items()}
+            for by_layer in (trace.weights, trace.merged):
+                by_layer.update({name: kept[: len(x)] for name, kept in by_layer.items()})
         return plain + self.guidance * (prompted - plain)
 
 

@@ -15,12 +15,13 @@ class Trace:
         self.wanted = weights
         self.weights: dict[str, Tensor] = {}
         self.reductions: list[Any] = []
+        self.merged: dict[str, Tensor] = {}  # the place (B, N) of each position of a picture
         self.prefix = ""
 
     def at(self, part: str) -> "Trace":
         """View of this trace under a longer prefix."""
         view = Trace(self.wanted)
-        view.weights, view.reductions = self.weights, self.reductions
+        view.weights, view.reductions, view.merged = self.weights, self.reductions, self.merged
         view.prefix = f"{self.prefix}{part}."
         return view
 

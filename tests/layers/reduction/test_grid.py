@@ -44,6 +44,27 @@ def test_the_grid_is_that_of_tomesd(
         torch.testing.assert_close(ours.unmerge(ours.merge(x)), unmerge(merged), rtol=0, atol=1e-12)
 
 
+@examples
+@given(
+    shape=st.tuples(st.integers(2, 7), st.integers(2, 7)),
+    r=st.integers(0, 40),
+    seed=st.integers(0, 9999),
+)
+def test_whole_pictures_are_matched_as_with_a_mask(
+    shape: tuple[int, int], r: int, seed: int
+) -> None:
+    length = shape[0] * shape[1]
+    key = random(B, length, K, seed=seed)
+    real = torch.ones(B, length, dtype=torch.bool)
+    ours, masked = (
+        grid(key, r, shape, generator=torch.Generator().manual_seed(seed), real=mask)
+        for mask in (None, real)
+    )
+    for name in ("source", "share", "sizes", "real"):
+        assert torch.equal(getattr(ours, name), getattr(masked, name)), name
+    assert ours.unchanged == masked.unchanged
+
+
 def test_random_cells_depend_on_their_generator_alone() -> None:
     key = random(1, 36, K, seed=4).expand(B, -1, -1)
 
