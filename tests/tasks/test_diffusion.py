@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from seq2see.errors import InputError
+from seq2see.models.merged import TokenMerging
 from seq2see.pictures import prompted
 from seq2see.tasks.painter import Painter
 from seq2see.tasks.run import evaluate_own
@@ -266,3 +267,19 @@ def test_a_classifier_judges_pictures_painted_by_class(
     assert real["frechet_distance"] < noise["frechet_distance"]
     code, said, _ = call("evaluate", *options)
     assert code == 0 and "Fréchet distance" in said
+
+
+def test_merging_changes_pictures_and_no_weights(call: Any, scenes: Scenes, tmp_path: Path) -> None:
+    finer = ("model.patch=2", "diffusion.attention_levels=[0]", "train.steps=12")
+    painter = scenes.train("run", *finer)
+    merging = painter.merged(TokenMerging(0.5))
+    assert merging.model.model is painter.model
+    plain, merged = (one.paint(["a red star"]) for one in (painter, merging))
+    assert not np.array_equal(plain, merged)
+    assert np.array_equal(plain, painter.merged(TokenMerging(0.0)).paint(["a red star"]))
+    options = ("--model", scenes.folder / "run", "--out", tmp_path / "x.png")
+    assert call("paint", "a red star", "--merge", 0.5, *options)[0] == 0
+    code, _, error = call("paint", "a red star", "--merge", 0.9, *options)
+    assert code == 2 and "--merge" in error
+    with pytest.raises(InputError, match="this painter merges already"):
+        merging.merged(TokenMerging(0.5))

@@ -29,6 +29,10 @@ Guidance = Annotated[
     typer.Option(min=0.0, max=100.0, help="0: no prompt; 1: as trained; above: exaggerated."),
 ]
 Sampler = Annotated[str | None, typer.Option(help="ddim, ddpm or euler.")]
+Ratio = Annotated[
+    float,
+    typer.Option("--merge", min=0.0, max=0.75, help="Share of positions merged in self-attention."),
+]
 Scale = Annotated[int, typer.Option(min=1, max=64, help="Enlarge each pixel to a square.")]
 
 
@@ -41,6 +45,7 @@ def paint(
     steps: Steps = None,
     guidance: Guidance = None,
     sampler: Sampler = None,
+    merge: Ratio = 0.0,
     scale: Scale = 4,
     as_json: Json = False,
     device: Device = "auto",
@@ -52,6 +57,7 @@ def paint(
     """
     from rich.console import Console
 
+    from seq2see.models.merged import TokenMerging
     from seq2see.pictures.sheet import sheet
     from seq2see.tasks.table import load_painter
     from seq2see.training.stages import Stages
@@ -61,6 +67,8 @@ def paint(
     check_out(out)
     texts = _read(prompts)
     painter = load_painter(model, device)
+    if merge:
+        painter = painter.merged(TokenMerging(merge))
     warn_of_unknown_words(painter, texts)
     repeated = [text for text in texts for _ in range(count)]
     seeds = [*range(seed, seed + count)] * len(texts)

@@ -1,7 +1,7 @@
 """A diffusion model in use: paints pictures from prompts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 from seq2see.decoding.denoising import Denoising, Step, denoise
 from seq2see.errors import InputError
 from seq2see.models.diffusion import DiffusionModel
+from seq2see.models.merged import MergedDiffusion, TokenMerging, with_merged_tokens
 from seq2see.models.noise import noise_process
 from seq2see.pictures.prompts import PaintingFormat, words_of
 from seq2see.recipe.schema import Recipe
@@ -30,7 +31,7 @@ class Painter:
 
     recipe: Recipe
     format: PaintingFormat
-    model: DiffusionModel
+    model: DiffusionModel | MergedDiffusion
     device: torch.device
     path: Path | None = None
 
@@ -43,6 +44,12 @@ class Painter:
         size = f"{height} × {width} × {channels}"
         words = f"{len(self.format.words)} words"
         return short_repr("Painter", size, words, parameters(self.model), self.path)
+
+    def merged(self, merging: TokenMerging) -> "Painter":
+        """A painter with the same weights that merges similar positions in its attention."""
+        if isinstance(self.model, MergedDiffusion):
+            raise InputError("this painter merges already; begin with the one it was made from")
+        return replace(self, model=with_merged_tokens(self.model, merging))
 
     def settings(
         self,
