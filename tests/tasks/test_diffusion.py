@@ -267,6 +267,8 @@ def test_a_classifier_judges_pictures_painted_by_class(
     assert real["frechet_distance"] < noise["frechet_distance"]
     code, said, _ = call("evaluate", *options)
     assert code == 0 and "Fréchet distance" in said
+    code, _, error = call("evaluate", *options, "--beam", 2)
+    assert code == 2 and "takes no option but --data beside --model" in error
 
 
 def test_merging_changes_pictures_and_no_weights(call: Any, scenes: Scenes, tmp_path: Path) -> None:

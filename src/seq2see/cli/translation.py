@@ -148,6 +148,10 @@ def evaluate(
     a test set of its recipe.
     """
     if classifier is not None:
+        if any(option is not None for option in (source, reference, test, out, beam, merge)):
+            raise InputError(
+                f"--classifier {classifier}: takes no option but --data beside --model"
+            )
         return _evaluate_classes(model, classifier, data, as_json, device)
     if source is None and reference is None and out is None and beam is None:
         return _evaluate_own(model, data, test, merge, as_json, device)

@@ -1,5 +1,6 @@
 """Task `diffusion`: a prompt → a picture of what it says."""
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,6 +103,8 @@ class Diffusion:
         examples = data.validation()
         lines = validated(len(examples.pictures), share)
         loss = self._mean_loss(model, examples, lines)
+        if not math.isfinite(loss):
+            return Validation(loss, {}, "", [])
         count = max(SHEET_PICTURES, round(share * VALIDATION_PICTURES))
         painted = spread(len(examples.pictures), count)
         painter = Painter(self.recipe, examples.format, model, device_of(model))
