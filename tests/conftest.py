@@ -150,7 +150,12 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("painted") / "run"
     settings = ("train.steps=2", "train.batch_sentences=6", "data.limit=24", "model.width=8")
     settings += ("model.heads=2", "model.encoder_layers=1", "model.patch=4")
-    settings += ("diffusion.channels=[8, 16]", "diffusion.steps=5", "diffusion.test_pictures=4")
+    settings += (
+        "diffusion.channels=[8, 16]",
+        "diffusion.attention_levels=[0, 1]",
+        "diffusion.steps=5",
+        "diffusion.test_pictures=4",
+    )
     with pytest.MonkeyPatch.context() as patch:
         _draw_few_scenes(patch)
         console = Console(file=io.StringIO())

@@ -23,7 +23,9 @@ from seq2see.tasks.table import (
     task_of,
 )
 
-UNKNOWN_TASK = "task = 'frobnicate': not one of translate, language, masked, classify, images"
+UNKNOWN_TASK = (
+    "task = 'frobnicate': not one of translate, language, masked, classify, images, diffusion"
+)
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -121,6 +121,11 @@ def score(
         print(result.summary(), file=sys.stderr)
 
 
+Classifier = Annotated[
+    Path | None, typer.Option(help="A model of pictures, to judge those painted by class.")
+]
+
+
 def evaluate(
     model: Model,
     source: Annotated[
@@ -136,9 +141,7 @@ def evaluate(
     ] = None,
     beam: Beam = None,
     merge: Merge = None,
-    classifier: Annotated[
-        Path | None, typer.Option(help="A model of pictures, to judge those painted by class.")
-    ] = None,
+    classifier: Classifier = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
@@ -149,9 +152,7 @@ def evaluate(
     """
     if classifier is not None:
         if any(option is not None for option in (source, reference, test, out, beam, merge)):
-            raise InputError(
-                f"--classifier {classifier}: takes no option but --data beside --model"
-            )
+            raise InputError("--classifier takes no option but --data beside --model")
         return _evaluate_classes(model, classifier, data, as_json, device)
     if source is None and reference is None and out is None and beam is None:
         return _evaluate_own(model, data, test, merge, as_json, device)
