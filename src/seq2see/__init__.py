@@ -9,6 +9,7 @@ Train a model, open it, and use it:
     translator.explain("Ein Hund bellt.").weights     every attention map, by layer
     seq2see.load_language("runs/captions-language")   a LanguageModel: generate, fill, classify
     seq2see.load_pictures("runs/vit-digits")          a PictureModel: classify, explain
+    seq2see.merge_in(pipeline, ratio=0.5)             token merging in a diffusers pipeline
 
 The layers and models work on their own: attend, MultiHeadAttention, EncoderLayer, Transformer,
 CausalModel, VisionTransformer and others. Masks are boolean, and True means "may attend".
@@ -72,6 +73,7 @@ __all__ = [
     "load_language",
     "load_pictures",
     "mask_from_torch",
+    "merge_in",
     "noise_process",
     "order_mask",
     "packed_mask",
