@@ -131,7 +131,7 @@ def test_decoding_never_asks_which_model_it_has() -> None:
 
 
 MODEL_FILES = {"transformer", "recurrent", "convolutional", "language", "vit", "reduced", "build"}
-MODEL_FILES |= {"diffusion", "unet", "dit", "merged"}
+MODEL_FILES |= {"diffusion", "unet", "dit", "merged", "merged_diffusers"}
 
 
 @pytest.mark.parametrize("path", files_in("training", "decoding"), **ids)

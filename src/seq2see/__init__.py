@@ -10,6 +10,7 @@ Train a model, open it, and use it:
     seq2see.load_language("runs/captions-language")   a LanguageModel: generate, fill, classify
     seq2see.load_pictures("runs/vit-digits")          a PictureModel: classify, explain
     seq2see.load_painter("runs/scenes")               a Painter: paint pictures from prompts
+    seq2see.merge_in(pipeline, ratio=0.5)             token merging in a diffusers pipeline
 
 The layers and models work on their own: attend, MultiHeadAttention, EncoderLayer, Transformer,
 CausalModel, VisionTransformer and others. Masks are boolean, and True means "may attend".
@@ -75,6 +76,7 @@ __all__ = [
     "load_painter",
     "load_pictures",
     "mask_from_torch",
+    "merge_in",
     "noise_process",
     "order_mask",
     "packed_mask",

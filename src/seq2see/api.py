@@ -50,6 +50,7 @@ from seq2see.models.language import MaskedModel as MaskedModel
 from seq2see.models.language import PrefixModel as PrefixModel
 from seq2see.models.merged import TokenMerging as TokenMerging
 from seq2see.models.merged import with_merged_tokens as with_merged_tokens
+from seq2see.models.merged_diffusers import merge_in as merge_in
 from seq2see.models.noise import noise_process as noise_process
 from seq2see.models.reduced import with_merging as with_merging
 from seq2see.models.reduced import with_pruning as with_pruning

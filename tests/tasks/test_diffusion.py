@@ -194,7 +194,7 @@ def test_paint_writes_a_sheet(call: Any, scenes: Scenes, tmp_path: Path) -> None
     with Image.open(out) as sheet:
         assert sheet.size == (3 * (4 * 32 + 6), 2 * (4 * 32 + 6))
     code, said, error = call("paint", *options, stdin=b"a red elephant\r\n")
-    assert code == 0 and said.startswith(f"{out}: 1 pictures in ")
+    assert code == 0 and said.startswith(f"{out}: 1 picture in ")
     assert "'a red elephant': no training prompt has 'elephant'" in error
 
 

@@ -80,7 +80,8 @@ def paint(
     _write(out, sheet(pictures, count, scale))
     rows = [{"prompt": text, "seeds": seeds[:count]} for text in texts]
     values = {"out": str(out), "rows": rows, "pictures": len(pictures), "seconds": seconds}
-    lines = [f"{out}: {len(pictures)} pictures in {seconds:.1f} s"]
+    painted = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
+    lines = [f"{out}: {painted} in {seconds:.1f} s"]
     show(values, lines, as_json)
 
 
@@ -99,8 +100,7 @@ def warn_of_unknown_words(painter: "Painter", texts: list[str]) -> None:
     for text in texts:
         if unknown := painter.format.unknown(text):
             words = ", ".join(map(repr, dict.fromkeys(unknown)))
-            seen = f"no training prompt has {words}"
-            print(f"seq2see: {text[:60]!r}: {seen}; expect the rest alone", file=sys.stderr)
+            print(f"seq2see: {text[:60]!r}: no training prompt has {words}", file=sys.stderr)
 
 
 def _write(out: Path, content: bytes) -> None:

@@ -42,13 +42,25 @@ class TokenMerging:
     seed: int = 1  # of the destinations, which are drawn anew for each matching
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ratio <= HIGHEST:
-            raise InputError(f"ratio ({self.ratio}) must be between 0 and {HIGHEST}")
-        if self.method not in METHODS:
-            raise InputError(f"method {self.method!r} is not one of {', '.join(METHODS)}")
+        check(self.ratio, self.method)
         for name, value in (("min_tokens", self.min_tokens), ("every", self.every)):
             if value < 1:
                 raise InputError(f"{name} ({value}) must be at least 1")
+
+
+def check(ratio: float, method: str) -> None:
+    """Check the settings that every kind of merging has."""
+    if not 0 <= ratio <= HIGHEST:
+        raise InputError(f"ratio ({ratio}) must be between 0 and {HIGHEST}")
+    if method not in METHODS:
+        raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
+
+
+def match(x: Tensor, shape: Grid, ratio: float, key: str) -> Reduction:
+    """Match positions by their states x (B, N, D); the key decides the destination of each cell."""
+    height, width = shape
+    cell = (min(CELL, height), min(CELL, width))
+    return grid(x, int(ratio * height * width), shape, cell=cell, generator=keyed(key))
 
 
 class Matching:
@@ -62,16 +74,10 @@ class Matching:
         self.reduction: Reduction | None = None
 
     def step(self, x: Tensor) -> Reduction:
-        """Match the positions of x (B, N, D) by their states, or return the earlier matching."""
+        """Match the positions of x (B, N, D), or return the earlier matching."""
         if self.reduction is None or self.steps % self.merging.every == 0:
-            height, width = self.shape
-            self.reduction = grid(
-                x,
-                int(self.merging.ratio * height * width),
-                self.shape,
-                cell=(min(CELL, height), min(CELL, width)),
-                generator=keyed(f"merge/{self.merging.seed}/{self.name}/{self.steps}"),
-            )
+            key = f"merge/{self.merging.seed}/{self.name}/{self.steps}"
+            self.reduction = match(x, self.shape, self.merging.ratio, key)
         self.steps += 1
         return self.reduction
 
