@@ -32,10 +32,10 @@ class TokenMerging:
     # all: merged positions attend and are copied to those they stand for; keys: only keys and
     # values are merged, so that every position still has its own query.
     method: str = "all"
-    min_tokens: int = 256  # coarser grids are left alone, where merging costs more than it saves
+    min_tokens: int = 256  # grids with fewer positions are left alone: little to save there
     every: int = 1  # steps of sampling for which a matching is used
-    # Count a merged key as often as positions it stands for (ToMe, equation 1). Without it, as in
-    # tomesd, a merged background loses its weight against the small things before it.
+    # Count a merged key as often as positions it stands for (ToMe, equation 1), so that merging
+    # equal positions changes nothing. tomesd does not.
     proportional: bool = True
     cross: bool = False  # merge in the cross-attention to the prompt, too
     feed_forward: bool = False  # and in the feed-forward network

@@ -181,7 +181,7 @@ def _match(key: Tensor, r: int, sources: Tensor, destinations: Tensor, limits: E
 
 @torch.no_grad()
 def _merge_whole(key: Tensor, r: int, destination: Tensor) -> Reduction:
-    """`grid` for pictures, where all tokens are free and of size 1: in half the time.
+    """`grid` for pictures, where all tokens are free and of size 1: faster from 1,024 tokens on.
 
     Every picture loses r tokens, so that no shape depends on the keys. destination (n,).
     """
