@@ -167,8 +167,15 @@ def test_a_child_begins_with_the_weights_of_its_parent(scenes: Scenes) -> None:
     scenes.train("child", "train.steps=1", "train.lr=1e-12", init=scenes.folder / "parent")
     parent, child = scenes.weights("parent"), scenes.weights("child")
     assert all(torch.allclose(parent[name], child[name], atol=1e-6) for name in parent)
-    with pytest.raises(InputError, match=r"is for pictures of shape \(3, 32, 32\)"):
-        scenes.train("large", "data.size=48", init=scenes.folder / "parent")
+
+
+def test_a_child_may_paint_larger_pictures(scenes: Scenes) -> None:
+    scenes.train("parent")
+    settings = ("data.size=48", "train.steps=1", "train.lr=1e-12")
+    painter = scenes.train("child", *settings, init=scenes.folder / "parent")
+    parent, child = scenes.weights("parent"), scenes.weights("child")
+    assert all(torch.allclose(parent[name], child[name], atol=1e-6) for name in parent)
+    assert painter.paint(["a red star"]).shape == (1, 48, 48, 3)
 
 
 def test_pictures_with_captions_are_painted_too(scenes: Scenes, own_dots: Any) -> None:

@@ -139,3 +139,45 @@ def test_an_update_is_as_large_as_adams() -> None:
 def test_the_recipe_chooses() -> None:
     assert isinstance(optimizer(model(), "muon"), Muon)
     assert isinstance(optimizer(model(), "adam"), torch.optim.Adam)
+
+
+class Convolutions(nn.Module):
+    """First and last layer, and between them a wide and a tall kernel and one of one pixel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.stem = nn.Conv2d(2, 5, 3)
+        self.wide = nn.Conv2d(5, 7, 3)
+        self.tall = nn.Conv2d(7, 11, 1)
+        self.output = nn.Conv2d(11, 2, 3)
+
+
+def test_a_convolution_is_the_matrix_of_its_window() -> None:
+    ours = Convolutions()
+    before = copy.deepcopy(ours)
+    fill_gradients(ours, 6)
+    step(Muon(ours))
+    for name in ("wide", "tall"):
+        weight = before.get_submodule(name).weight.detach().flatten(1)
+        gradient = ours.get_submodule(name).weight.grad.flatten(1)
+        expected = reference_step(weight, gradient, torch.zeros_like(weight), 0.1)
+        moved = ours.get_submodule(name).weight.detach().flatten(1)
+        torch.testing.assert_close(moved, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_layers_at_both_ends_stay_with_adam() -> None:
+    ours = Convolutions()
+    hidden = {name for name, weight in ours.named_parameters() if is_hidden(name, weight)}
+    assert hidden == {"wide.weight", "tall.weight"}
+
+
+def test_workers_change_no_bit() -> None:
+    alone, shared = Convolutions(), Convolutions()
+    optimizers = [Muon(alone), Muon(shared, workers=2)]
+    for update in range(3):
+        for network, made in zip((alone, shared), optimizers, strict=True):
+            fill_gradients(network, update)
+            step(made)
+    for one, other in zip(alone.parameters(), shared.parameters(), strict=True):
+        assert torch.equal(one, other)

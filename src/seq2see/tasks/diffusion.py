@@ -176,8 +176,9 @@ class Diffusion:
 
     def rows(self, vocabulary: Any) -> Rows:
         if isinstance(vocabulary, PaintingData):
-            return {"prompts": vocabulary.format}
-        return {"prompts": PaintingFormat.load(vocabulary.path)}
+            assert vocabulary.format is not None
+            return {"prompts": vocabulary.format.words}
+        return {"prompts": PaintingFormat.load(vocabulary.path).words}
 
 
 def judged(scenes: ScenePictures, lines: Sequence[int], painted: Pictures) -> dict[str, Any]:

@@ -114,10 +114,11 @@ class PaintingData:
         return channels, height, width
 
     def _inherited(self, format: PaintingFormat, path: Path) -> PaintingFormat:
-        if format.shape != self.shape:
-            shapes = f"{format.shape}, and the recipe's of {self.shape}"
-            raise InputError(f"--init {path}: is for pictures of shape {shapes}")
-        return format
+        """The parent's words, for pictures of any size with its channels."""
+        if format.shape[0] != self.shape[0]:
+            channels = f"{format.shape[0]} channels, and the recipe's have {self.shape[0]}"
+            raise InputError(f"--init {path}: is for pictures of {channels}")
+        return replace(format, shape=self.shape)
 
     def train(self, epoch: int) -> PaintingExamples:
         key = f"noise/{self.recipe.train.seed}/{epoch}"

@@ -60,7 +60,7 @@ class Training:
         self.objective = objective
         self.reporter = reporter
         self.device = next(model.parameters()).device
-        self.optimizer = optimizer(model, config.optimizer)
+        self.optimizer = optimizer(model, config.optimizer, workers)
         self.gradients = Gradients(model, objective.loss, workers, objective.pass_tokens)
         self.position = Position()
         self.ema: Tensors = {}

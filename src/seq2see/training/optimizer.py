@@ -5,16 +5,19 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn, optim
 
+from seq2see.training.workers import share_out
+
 MOMENTUM = 0.95
 # The quintic a·x + b·x³ + c·x⁵ raises small singular values fast; all end up in about [0.7, 1.2].
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
 ADAMS_STEP = 0.2  # root mean square of Adam's update, in units of the learning rate
+ENDS = ("stem.", "output.")  # layers between pixels or vocabulary entries and features
 
 
-def optimizer(model: nn.Module, kind: str) -> optim.Optimizer:
+def optimizer(model: nn.Module, kind: str, workers: int = 1) -> optim.Optimizer:
     """The optimizer named `adam` or `muon`; the schedule sets its learning rate."""
-    return Muon(model) if kind == "muon" else adam(model.parameters())
+    return Muon(model, workers) if kind == "muon" else adam(model.parameters())
 
 
 def adam(parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
@@ -27,10 +30,12 @@ class Muon(optim.Optimizer):
 
     All singular directions of a hidden matrix move equally, however small their gradient. The
     factor matches the size of Adam's updates (Liu et al., 2025), so both share one learning rate.
-    Embeddings, output, norms and biases stay with Adam.
+    A convolution is the matrix from all inputs of its window to its output. Embeddings, first and
+    last layer, norms and biases stay with Adam.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, workers: int = 1) -> None:
+        self.workers = workers
         named = list(model.named_parameters())
         hidden = [weight for name, weight in named if is_hidden(name, weight)]
         self.adam = adam([weight for name, weight in named if not is_hidden(name, weight)])
@@ -45,12 +50,13 @@ class Muon(optim.Optimizer):
         assert closure is None, "gradients must be computed before the step"
         self.adam.step()
         group = self.param_groups[0]
+        moved = [weight for weight in group["params"] if weight.grad is not None]
+        momenta = [self._momentum(weight).flatten(1) for weight in moved]
         # A single matrix fits in the cache: half the time of a stack of all of the same shape.
-        for weight in group["params"]:
-            if weight.grad is not None:
-                direction = orthogonal(_wide(self._momentum(weight)))
-                rate = group["lr"] * ADAMS_STEP * max(weight.shape) ** 0.5
-                _wide(weight).sub_(direction, alpha=rate)
+        directions = share_out(_orthogonal_either_way, momenta, self.workers)
+        for weight, direction in zip(moved, directions, strict=True):
+            rate = group["lr"] * ADAMS_STEP * max(direction.shape) ** 0.5
+            weight.sub_(direction.view(weight.shape), alpha=rate)
 
     def _momentum(self, weight: Tensor) -> Tensor:
         """Nesterov momentum: the running mean, one gradient ahead."""
@@ -61,12 +67,18 @@ class Muon(optim.Optimizer):
 
 
 def is_hidden(name: str, weight: Tensor) -> bool:
-    """Whether a weight is a matrix between features, not one with a row per vocabulary entry."""
-    return weight.dim() == 2 and "embedding" not in name and not name.startswith("output.")
+    """Whether a weight is a matrix or a convolution between features.
+
+    One with a row per vocabulary entry, or with pixels on one side, is not.
+    """
+    return weight.dim() in (2, 4) and "embedding" not in name and not name.startswith(ENDS)
 
 
-def _wide(matrix: Tensor) -> Tensor:
-    return matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+def _orthogonal_either_way(matrix: Tensor) -> Tensor:
+    """Make a wide or a tall matrix orthogonal."""
+    if matrix.shape[0] <= matrix.shape[1]:
+        return orthogonal(matrix)
+    return orthogonal(matrix.T).T.contiguous()
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
