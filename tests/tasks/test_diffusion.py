@@ -169,6 +169,12 @@ def test_a_child_begins_with_the_weights_of_its_parent(scenes: Scenes) -> None:
     assert all(torch.allclose(parent[name], child[name], atol=1e-6) for name in parent)
 
 
+def test_the_recipe_chooses_the_times_of_training(scenes: Scenes) -> None:
+    scenes.train("uniform", "train.steps=1")
+    scenes.train("middle", "train.steps=1", "diffusion.times=logit_normal")
+    assert not scenes.equal("uniform", "middle")
+
+
 def test_a_child_may_paint_larger_pictures(scenes: Scenes) -> None:
     scenes.train("parent")
     settings = ("data.size=48", "train.steps=1", "train.lr=1e-12")

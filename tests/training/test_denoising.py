@@ -6,7 +6,14 @@ from torch import Tensor
 
 from seq2see.models.noise import PROCESSES, Parts, Process
 from seq2see.text.specials import PAD
-from seq2see.training.denoising import Draws, denoising_loss, draw_noise
+from seq2see.training.denoising import (
+    MEAN_LOG_ODDS,
+    STD_LOG_ODDS,
+    Draws,
+    denoising_loss,
+    draw_noise,
+    logit_normal,
+)
 
 SHAPE = (2, 3, 5)
 processes = pytest.mark.parametrize("process", PROCESSES.values(), ids=PROCESSES)
@@ -68,3 +75,12 @@ def test_low_chances_lose_their_prompt() -> None:
     model = Right(process, numbers, 0.0)
     denoising_loss(model, process, PICTURES, PROMPTS, numbers, without_prompt=0.1)
     assert model.prompts == [[4, 5], [PAD, PAD], [7, 8], [PAD, PAD]]
+
+
+def test_the_log_odds_of_times_are_normal() -> None:
+    uniform = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
+    times = logit_normal(uniform)
+    odds = torch.logit(times)
+    assert odds.mean().item() == pytest.approx(MEAN_LOG_ODDS, abs=0.01)
+    assert odds.std().item() == pytest.approx(STD_LOG_ODDS, rel=0.01)
+    assert (times.diff() > 0).all() and times[0] > 0 and times[-1] < 1

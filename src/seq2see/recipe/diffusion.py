@@ -21,6 +21,8 @@ class DiffusionConfig(Section):
     # Predict the noise, or the velocity of the noisy picture, both on a cosine schedule; or the
     # velocity on the straight path of flow matching.
     predict: Literal["noise", "velocity", "flow"] = "velocity"
+    # Distribution of the times of training examples; logit_normal has more in the middle.
+    times: Literal["uniform", "logit_normal"] = "uniform"
     # Share of the training examples that lose their prompt, for classifier-free guidance.
     without_prompt: Share = 0.1
     sampler: Literal["ddim", "ddpm", "euler"] = "ddim"
