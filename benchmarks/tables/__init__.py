@@ -42,7 +42,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "long": pictures.long,
     },
     "docs/cost.md": {"complexity": attention.complexity},
-    "docs/painting.md": {"judge": painting.judge},
+    "docs/painting.md": {
+        "judge": painting.judge,
+        "paint merging": painting.paint_merging,
+        "paint parts": painting.paint_parts,
+    },
     "docs/pictures.md": {"accuracies": pictures.accuracies},
     "docs/reproduction.md": {
         "reproduction": reproduction.reproduction,
