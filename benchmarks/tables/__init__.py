@@ -18,6 +18,7 @@ from tables import (
     reproduction,
     scores,
     speed,
+    stable_diffusion,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -44,8 +45,10 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/cost.md": {"complexity": attention.complexity},
     "docs/painting.md": {
         "judge": painting.judge,
-        "stable diffusion": painting.stable_diffusion,
-        "stable diffusion parts": painting.stable_diffusion_parts,
+        "paint merging": painting.paint_merging,
+        "paint parts": painting.paint_parts,
+        "stable diffusion": stable_diffusion.steps,
+        "stable diffusion parts": stable_diffusion.parts,
     },
     "docs/pictures.md": {"accuracies": pictures.accuracies},
     "docs/reproduction.md": {

@@ -1,8 +1,12 @@
-"""Tables of docs/painting.md, from `scenes_judge.py` and `stable_diffusion.py`."""
+"""Tables of docs/painting.md, from `scenes_judge.py` and `seq2see bench paint`."""
+
+from collections.abc import Callable
+from typing import Any
 
 from tables.raw import NOT_YET, computer, raw, table
 
 WEAR = ("clean", "worn", "most worn")
+MEASURED = ("paint-64", "paint-32")  # results of `bench paint`, by the size of the model's pictures
 
 
 def judge() -> str:
@@ -28,64 +32,73 @@ def judge() -> str:
     return f"{table(head, *body)}\n\n{note}; {computer(result)}"
 
 
-STABLE_DIFFUSION_KERNELS = {"fused": "fused", "open": "not fused"}
-STABLE_DIFFUSION_MERGING = {"none": "none", "tomesd": "tomesd", "seq2see": "`merge_in`"}
-STABLE_DIFFUSION_PARTS = {
-    "self": "self-attention",
-    "cross": "cross-attention",
-    "feed_forward": "feed-forward",
-    "convolutions": "convolutions",
-    "merging": "merging and sums",
-    "rest": "the rest",
-}
-PUBLISHED_ATTENTION = 83  # % of the time, in a published experiment with Stable Diffusion
+def paint_merging() -> str:
+    """Show what merging positions saves and costs, for each model that was measured."""
+    return _each(_merging)
 
 
-def stable_diffusion() -> str:
-    """Show time and memory of one step of Stable Diffusion's U-Net, by kernel and merging."""
-    if (result := raw("stable-diffusion")) is None:
-        return NOT_YET
-    head = ("pixels", "attention", "merging", "s a step", "faster", "faster than fused, unmerged")
+def paint_parts() -> str:
+    """Show the time by part at each size, for each model that was measured."""
+    return _each(_parts)
+
+
+def _each(show: Callable[[Any], str]) -> str:
+    results = [raw(name) for name in MEASURED]
+    return "\n\n".join(show(result) for result in results if result is not None) or NOT_YET
+
+
+def _merging(result: Any) -> str:
+    head = ("pixels", "merging", "s a picture", "faster", "one alone", "faster", "memory")
+    head += ("% right", "became wrong", "became right", "p", "Fréchet distance")
+    note = (
+        f"{result['count']} pictures a call, {result['sampling']['steps']} steps, "
+        f"merging on grids of at least {result['min_tokens']} positions, "
+        f"medians of {result['rounds']} round(s) in turn; {computer(result)}"
+    )
+    if quality := result["quality"]:
+        note += (
+            f"; {quality['pictures']:,} prompts of `{quality['test']}`, by {quality['judge']}; "
+            f"Fréchet distance: {quality['frechet_features']}"
+        )
+    return f"{table(head, *map(_merging_row, result['rows']))}\n\n{note}"
+
+
+def _merging_row(row: Any) -> tuple[str, ...]:
+    merged = row["p_value"] is not None
+    return (
+        f"{row['size']}",
+        _merging_name(row),
+        f"{row['seconds_per_picture']:.3f}",
+        f"{row['speedup']:.2f} ×",
+        f"{row['one_picture_seconds']:.3f}",
+        f"{row['one_picture_speedup']:.2f} ×",
+        f"{row['peak_memory_mb']:.0f} MB",
+        "" if row["accuracy"] is None else f"{100 * row['accuracy']:.1f}",
+        f"{row['became_wrong']}" if merged else "",
+        f"{row['became_right']}" if merged else "",
+        f"{row['p_value']:.2f}" if merged else "",
+        "" if row["frechet_distance"] is None else f"{row['frechet_distance']:.3f}",
+    )
+
+
+def _parts(result: Any) -> str:
+    names = ("self-attention", "cross-attention", "feed-forward", "convolutions", "the rest")
+    head = ("pixels", "merging", "ms a step", *(f"% {name}" for name in names))
     body = [
         (
-            f"{row['size']} × {row['size']}",
-            STABLE_DIFFUSION_KERNELS[row["kernel"]],
-            STABLE_DIFFUSION_MERGING[row["merging"]],
-            f"{row['seconds']:.2f}",
-            f"{row['speedup']:.2f} ×",
-            f"{row['speedup_over_fused']:.2f} ×",
-            f"{row['peak_mb'] / 1024:.1f} GB" if "peak_mb" in row else "",
+            f"{row['size']}",
+            _merging_name(row) + ("" if row["fused"] else ", not fused"),
+            f"{1000 * row['seconds_per_step']:.2f}",
+            *(f"{100 * share:.1f}" for share in row["shares"].values()),
         )
-        for row in result["rows"]
+        for row in result["parts"]
     ]
-    versions = result["versions"]
-    names = ", ".join(f"{name} {versions[name]}" for name in ("diffusers", "tomesd", "torch"))
-    note = (
-        f"{result['parameters'] / 1e6:,.0f} M parameters, {result['dtype']}, "
-        f"batch {result['batch']}, {result['prompt_tokens']} prompt tokens, "
-        f"ratio {result['ratio']:g}; medians of {len(result['rows'][0]['rounds'])} round(s) in turn; "
-        f"{names}; {computer(result)}"
-    )
-    return f"{table((*head, 'peak memory'), *body)}\n\n{note}"
+    note = f"a model of {result['own_size']} pixels, a picture's share of a batch, on one thread"
+    return f"{table(head, *body)}\n\n{note}; {computer(result)}"
 
 
-def stable_diffusion_parts() -> str:
-    """Show the share of time of each part, beside the published share of attention."""
-    if (result := raw("stable-diffusion")) is None:
-        return NOT_YET
-    names = ("attention, both", *STABLE_DIFFUSION_PARTS.values())
-    head = ("pixels", "attention", "merging", *(f"% {name}" for name in names))
-    body = [("published experiment", "", "", f"{PUBLISHED_ATTENTION}", *[""] * (len(names) - 1))]
-    for row in result["rows"]:
-        total = sum(row["parts"].values())
-        shares = {part: 100 * seconds / total for part, seconds in row["parts"].items()}
-        body.append(
-            (
-                f"{row['size']} × {row['size']}",
-                STABLE_DIFFUSION_KERNELS[row["kernel"]],
-                STABLE_DIFFUSION_MERGING[row["merging"]],
-                f"{shares['self'] + shares['cross']:.1f}",
-                *(f"{shares[part]:.1f}" for part in STABLE_DIFFUSION_PARTS),
-            )
-        )
-    return f"{table(head, *body)}\n\none step each; {computer(result)}"
+def _merging_name(row: Any) -> str:
+    if not row["ratio"]:
+        return "untouched"
+    reused = f", every {row['every']} steps" if row["every"] > 1 else ""
+    return f"{row['ratio']:g} {row['method']}{reused}"

@@ -10,7 +10,7 @@ import pytest
 import stable_diffusion
 import torch
 from peers import venvs
-from tables import painting
+from tables import stable_diffusion as tables
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -30,7 +30,7 @@ TINY = worker.CONFIGURATION | {
 }
 UNTOUCHED, *OTHERS = worker.SETTINGS
 SIZE = 48  # pixels: 6 × 6 positions
-NAMES = [*painting.STABLE_DIFFUSION_PARTS]
+NAMES = [*tables.PARTS]
 
 
 @pytest.fixture
@@ -146,14 +146,14 @@ def test_tables_show_every_setting(
         "versions": {"diffusers": "1", "tomesd": "2", "torch": "3"},
         "machine": {"processor": "P", "cores": 2},
     }
-    for make in (painting.stable_diffusion, painting.stable_diffusion_parts):
-        monkeypatch.setattr(painting, "raw", lambda name: result)
+    for make in (tables.steps, tables.parts):
+        monkeypatch.setattr(tables, "raw", lambda name: result)
         lines = [line for line in make().split("\n") if line.startswith("|")]
         assert len({line.count("|") for line in lines}) == 1
         measured = [line for line in lines if f"{SIZE} × {SIZE}" in line]
         assert len(measured) == 5 and "`merge_in`" in measured[2]
-        monkeypatch.setattr(painting, "raw", lambda name: None)
-        assert make() == painting.NOT_YET
+        monkeypatch.setattr(tables, "raw", lambda name: None)
+        assert make() == tables.NOT_YET
     shares = [float(share) for share in measured[0].split("|")[5:-1]]
     assert sum(shares) == pytest.approx(100, abs=0.4)
 

@@ -71,6 +71,18 @@ def test_an_impossible_path_is_refused(tmp_path: Path, name: str, rule: str) -> 
         figures.check(tmp_path / name)
 
 
+def test_a_path_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(InputError, match=r"folder\.png: cannot write: Is a directory"):
+        figures.check(tmp_path / "folder.png")
+    figures.check(tmp_path / "a.png")
+    monkeypatch.setattr(figures.os, "access", lambda path, mode: path != tmp_path)
+    with pytest.raises(InputError, match=r"a\.png: cannot write: Permission denied"):
+        figures.check(tmp_path / "a.png")
+
+
 def test_a_large_figure_gets_a_lower_resolution(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

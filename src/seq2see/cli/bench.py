@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seq2see.cli.options import Data, Device, Json, Model, RecipeName, Set, read_texts, show
+from seq2see.cli.paint import Steps
 from seq2see.errors import WorkError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ LENGTHS = "16,32,64,128,256,512,1024,2048,4096"
 MERGES = [2, 4, 8]
 THRESHOLDS = [0.25, 0.5, 0.75]
 KEEPS = [0.75, 0.5, 0.25]
+RATIOS = [0.25, 0.5, 0.75]
+METHODS = ["all", "keys"]
 
 Seconds = Annotated[
     float,
@@ -39,6 +42,36 @@ Thresholds = Annotated[
 Keeps = Annotated[
     list[float] | None,
     typer.Option("--keep", min=0, max=1, help="Share of the tokens to keep; repeatable."),
+]
+Ratios = Annotated[
+    list[float],
+    typer.Option(
+        "--ratio", min=0, max=0.75, help="Share of positions merged in self-attention; repeatable."
+    ),
+]
+Methods = Annotated[
+    list[str],
+    typer.Option(
+        "--method", help="Merge all: queries, keys and values; or keys and values; repeatable."
+    ),
+]
+Every = Annotated[
+    list[int],
+    typer.Option("--every", min=1, help="Steps for which a matching is used; repeatable."),
+]
+Sizes = Annotated[
+    list[int] | None,
+    typer.Option("--size", min=1, help="Also time pictures of this many pixels; repeatable."),
+]
+MinTokens = Annotated[
+    int, typer.Option(min=1, help="Positions of the smallest grid on which to merge.")
+]
+PicturesPerCall = Annotated[
+    int, typer.Option("--count", min=1, max=1000, help="Pictures painted in a call.")
+]
+TestPictures = Annotated[
+    int | None,
+    typer.Option(min=0, help="Pictures that measure quality; by default the recipe's number."),
 ]
 
 app = typer.Typer(help="Measure speed.", rich_markup_mode=None)
@@ -200,6 +233,57 @@ def bench_reduce(
     if merges is thresholds is keeps is None:
         amounts = (MERGES, THRESHOLDS, KEEPS)
     frontier = bench_reduce(workload, settings(*amounts, text=workload.text), seconds)
+    show({"model": str(model), **asdict(frontier)}, report(frontier), as_json)
+    if out is not None:
+        figures.save(draw(frontier), out)
+
+
+@app.command("paint")
+def bench_paint(
+    model: Model,
+    ratios: Ratios = RATIOS,
+    methods: Methods = METHODS,
+    every: Every = [1],  # noqa: B006
+    sizes: Sizes = None,
+    min_tokens: MinTokens = 256,
+    count: PicturesPerCall = 16,
+    steps: Steps = None,
+    test_pictures: TestPictures = None,
+    classifier: Annotated[
+        Path | None, typer.Option(help="A model that classifies pictures painted by class.")
+    ] = None,
+    data: Data = None,
+    seconds: Seconds = 300.0,
+    out: Annotated[
+        Path | None, typer.Option(help="A .png or .svg file: accuracy against speed, and parts.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what merging positions saves and costs when painting.
+
+    For a trained diffusion model, against the same model untouched, with fused attention: time,
+    memory, time by part and, on its test set, quality. Other sizes than the model's own have no
+    quality, since it was not trained for them.
+    """
+    from seq2see.bench.paint import bench_paint
+    from seq2see.bench.paint_report import draw, report
+    from seq2see.bench.paint_workload import settings, workload_of
+    from seq2see.see import figures
+
+    if out is not None:
+        figures.check(out)
+    workload = workload_of(
+        model,
+        sizes or [],
+        min_tokens=min_tokens,
+        count=count,
+        steps=steps,
+        test_pictures=test_pictures,
+        classifier=classifier,
+        data=data,
+    )
+    requested = settings([*workload.painters], ratios, methods, every)
+    frontier = bench_paint(workload, requested, seconds)
     show({"model": str(model), **asdict(frontier)}, report(frontier), as_json)
     if out is not None:
         figures.save(draw(frontier), out)

@@ -131,7 +131,7 @@ def class_report(
     The classifier must have been trained on neither of the real sets.
     """
     for pictures in (generated, held_out, others):
-        _check_pictures(pictures, classifier.format)
+        check_pictures(pictures, classifier.format)
     count = len(generated)
     real = captioned.pictures("real", others.pixels[:count], others.captions[:count])
     reference = classifier.features(held_out.pixels)  # (M, D)
@@ -155,7 +155,8 @@ def class_lines(report: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _check_pictures(pictures: CaptionedPictures, format: Format) -> None:
+def check_pictures(pictures: CaptionedPictures, format: Format) -> None:
+    """Refuse pictures of another shape or class than those of a classifier."""
     shape = tuple(pictures.pixels.shape[1:])
     if shape != format.shape:
         rule = f"the classifier was trained on {_sizes(format.shape)}"

@@ -1,6 +1,7 @@
 """Attention figures, with queries as rows and keys as columns, and the style of all figures."""
 
 import io
+import os
 import re
 import sys
 import warnings
@@ -172,6 +173,10 @@ def check(path: Path) -> None:
         raise InputError(f"--out {path}: must end in .png or .svg")
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise InputError(f"--out {path}: cannot write: Is a directory")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"--out {path}: cannot write: Permission denied")
 
 
 def save(figure: Figure, path: Path) -> None:
