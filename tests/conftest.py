@@ -149,7 +149,7 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("scipy", reason="the judge of scenes needs SciPy")
     out = tmp_path_factory.mktemp("painted") / "run"
     settings = ("train.steps=2", "train.batch_sentences=6", "data.limit=24", "model.width=8")
-    settings += ("model.heads=2", "model.encoder_layers=1", "model.patch=4")
+    settings += ("model.heads=2", "model.encoder_layers=1", "model.patch=2")
     settings += (
         "diffusion.channels=[8, 16]",
         "diffusion.attention_levels=[0, 1]",

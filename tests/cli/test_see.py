@@ -125,6 +125,20 @@ def test_painting_draws_its_views(see: Run, painted: Path, tmp_path: Path) -> No
     assert matplotlib.image.imread(guidance).std() > 0.05
 
 
+def test_painting_merges_half_of_the_positions_or_as_told(
+    see: Run, painted: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "merging.svg"
+    options = ("ring", "--model", painted, "--steps", 2, "--out", out)
+    for more, says in (
+        (("--view", "merging"), "merging ratio 0.5"),
+        (("--view", "merging", "--merge", 0.25), "256 → 192 positions"),
+        (("--merge", 0.75), "merging ratio 0.75"),
+    ):
+        assert see("painting", *options, *more) == (0, "", "")
+        assert says in out.read_text(encoding="utf-8")
+
+
 def test_painting_names_words_that_the_model_never_saw(
     see: Run, painted: Path, tmp_path: Path
 ) -> None:
@@ -142,7 +156,7 @@ def test_painting_names_words_that_the_model_never_saw(
         (["ring", "--out", "folder.png"], "--out folder.png: cannot write: Is a directory"),
         (
             ["ring", "--out", "a.png", "--view", "guidence"],
-            "--view 'guidence' is not one of forming, guidance",
+            "--view 'guidence' is not one of forming, guidance, merging",
         ),
         (
             ["ring", "--out", "a.png", "--view", "guidance", "--guidance", "2.5"],
@@ -150,6 +164,11 @@ def test_painting_names_words_that_the_model_never_saw(
         ),
         (["ring", "--out", "a.png", "--guidance", "0"], "guidance 0 ignores the prompt"),
         (["ring", "--out", "a.png", "--steps", "0"], "Invalid value for '--steps'"),
+        (["ring", "--out", "a.png", "--merge", "0.8"], "Invalid value for '--merge'"),
+        (
+            ["ring", "--out", "a.png", "--view", "merging", "--merge", "0"],
+            "nothing is merged; --merge takes the share of positions, above 0",
+        ),
     ],
 )
 def test_painting_refuses(

@@ -336,7 +336,8 @@ def test_every_weight_gets_a_gradient(kind: str, method: str) -> None:
         ({"min_tokens": 0}, "min_tokens (0) must be at least 1"),
         (
             {"min_tokens": 97},
-            "min_tokens (97) must be at most 96, the positions of the finest layer with attention",
+            "the finest layer with attention has 96 positions; "
+            "layers merge with at least 97 (min_tokens)",
         ),
     ],
 )

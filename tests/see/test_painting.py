@@ -1,4 +1,4 @@
-"""Figures of diffusion models: attention to words over the picture, and every panel labelled."""
+"""Figures of diffusion models: attention and merged positions over the picture, all labelled."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from seq2see.decoding.denoising import Step
 from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
 from seq2see.models.diffusion import Place
+from seq2see.models.merged import TokenMerging
 from seq2see.see import painting
 from seq2see.tasks.painter import Painter
 from seq2see.tasks.table import load_painter
@@ -139,3 +140,84 @@ def test_guidance_draws_a_row_for_each_seed(painter: Painter) -> None:
 def test_without_guidance_there_is_no_attention_to_words(painter: Painter) -> None:
     with pytest.raises(InputError, match="guidance 0 ignores the prompt"):
         painting.forming(painter, "a ring", 1, painter.settings(guidance=0.0))
+
+
+@given(
+    grid=st.tuples(st.integers(1, 3), st.integers(1, 4)),
+    patch=st.tuples(st.integers(1, 2), st.integers(1, 3)),
+    seed=st.integers(0, 1000),
+)
+def test_a_group_has_the_mean_colour_of_its_pixels(
+    grid: tuple[int, int], patch: tuple[int, int], seed: int
+) -> None:
+    rows, columns = grid
+    height, width = rows * patch[0], columns * patch[1]
+    chance = torch.Generator().manual_seed(seed)
+    picture = torch.randint(256, (3, height, width), generator=chance, dtype=torch.uint8)
+    drawn = torch.randint(4, (rows * columns,), generator=chance)
+    groups = drawn.unique(return_inverse=True)[1]  # without gaps, as places are
+    colours = painting.group_colours(picture, groups, grid)
+    assert colours.shape == (3, rows, columns)
+    on_pixels = groups.view(grid).repeat_interleave(patch[0], 0).repeat_interleave(patch[1], 1)
+    for number in groups.unique():
+        expected = picture[:, on_pixels == number].float().mean(1)
+        for colour in colours[:, groups.view(grid) == number].T:
+            torch.testing.assert_close(colour, expected)
+
+
+def test_merging_draws_the_groups_of_each_layer_at_several_steps(painter: Painter) -> None:
+    merged = painter.merged(TokenMerging(0.25))
+    settings = merged.settings(steps=7)
+    figure = painting.merging(merged, PROMPT, 3, settings)
+    assert figure.get_suptitle() == f"{PROMPT}\nseed 3, 7 steps, guidance 3, merging ratio 0.25"
+    left, right = figure.subfigs
+    steps = merged.watch(PROMPT, 3, settings)
+    picture = merged.format.pixels(steps[-1].x)[0]
+    shown = [steps[place] for place in (0, 2, 4, 6)]
+    assert [axes.get_title() for axes in right.axes[:4]] == [f"step {n}" for n in (1, 3, 5, 7)]
+    assert [axes.get_ylabel() for axes in right.axes[::4]] == [
+        "down, stage 1\n256 → 192 positions",
+        "up, stage 2\n256 → 192 positions",
+    ]
+    for row, name in enumerate(("down.0", "up.1")):
+        for axes, step in zip(right.axes[4 * row :], shown, strict=False):
+            groups = step.trace.merged[name][0]
+            colours = painting.group_colours(picture, groups, (16, 16)) / 255
+            np.testing.assert_allclose(
+                axes.images[0].get_array(), colours.permute(1, 2, 0), atol=1e-6
+            )
+            dots = {tuple(place) for place in axes.collections[-1].get_offsets().tolist()}
+            sizes = groups.bincount()[groups].view(16, 16)
+            alone = (sizes == 1).nonzero().tolist()
+            assert dots == {(column + 0.5, row + 0.5) for row, column in alone}
+
+
+def test_merging_draws_the_pictures_with_and_without_it(painter: Painter) -> None:
+    merged = painter.merged(TokenMerging(0.75))
+    settings = merged.settings(steps=2)
+    figure = painting.merging(merged, "a ring", 1, settings)
+    for axes, one in zip(figure.subfigs[0].axes, (merged, painter), strict=True):
+        picture = one.paint(["a ring"], [1], settings)[0]
+        np.testing.assert_allclose(axes.images[0].get_array(), picture / 255, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("down.0", "down, stage 1"), ("middle.0", "middle, stage 1"), ("decoder.2", "layer 3")],
+)
+def test_layers_are_counted_from_one(name: str, title: str) -> None:
+    assert painting.layer_title(name) == title
+
+
+def test_what_does_not_merge_is_not_drawn(painter: Painter) -> None:
+    for one in (painter, painter.merged(TokenMerging(0.0))):
+        with pytest.raises(InputError, match="nothing is merged; --merge takes the share"):
+            painting.merging(one, "a ring", 1, one.settings())
+
+
+def test_the_other_views_name_the_ratio(painter: Painter) -> None:
+    merged = painter.merged(TokenMerging(0.5))
+    settings = merged.settings(steps=1)
+    for draw in (painting.forming, painting.guidances):
+        title = draw(merged, "a ring", 1, settings).get_suptitle()
+        assert title.endswith(", merging ratio 0.5")

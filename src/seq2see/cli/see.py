@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from seq2see.cli.options import Device, Merge, Model
-from seq2see.cli.paint import Guidance, Seed, Steps, warn_of_unknown_words
+from seq2see.cli.paint import Guidance, Ratio, Seed, Steps, warn_of_unknown_words, with_merging
 from seq2see.errors import InputError
 
 Out = Annotated[Path, typer.Option("--out", help="A .png or .svg file.")]
@@ -210,17 +210,19 @@ def see_painting(
         str,
         typer.Option(
             help="forming: the picture over the steps, and attention to each word; "
-            "guidance: pictures of several seeds, with guidance from 0 to 8."
+            "guidance: pictures of several seeds, with guidance from 0 to 8; "
+            "merging: the positions that merge in each layer."
         ),
     ] = "forming",
     seed: Seed = 1,
     steps: Steps = None,
     guidance: Guidance = None,
+    merge: Ratio = None,
     device: Device = "auto",
 ) -> None:
     """Draw how a diffusion model paints a prompt.
 
-    Steps and guidance are by default the recipe's.
+    Without --merge, half of the positions merge in --view merging and none in the other views.
     """
     from seq2see.see import figures, painting
     from seq2see.tasks.table import load_painter
@@ -230,5 +232,9 @@ def see_painting(
     if view == "guidance" and guidance is not None:
         raise InputError(f"--guidance {guidance:g}: --view guidance draws several; leave it out")
     painter = load_painter(model, device)
+    if merge is None:
+        merge = 0.5 if view == "merging" else 0.0
+    if merge:
+        painter = with_merging(painter, merge)
     warn_of_unknown_words(painter, [prompt])
     figures.save(draw(painter, prompt, seed, painter.settings(steps, guidance)), out)

@@ -222,8 +222,8 @@ def with_merged_tokens(model: DiffusionModel, merging: TokenMerging) -> MergedDi
     merged = MergedDiffusion(model, merging)
     if merging.ratio > 0 and not merged.merged():
         finest = max(place.grid[0] * place.grid[1] for place in model.places().values())
-        rule = f"must be at most {finest}, the positions of the finest layer with attention"
-        raise InputError(f"min_tokens ({merging.min_tokens}) {rule}")
+        rule = f"layers merge with at least {merging.min_tokens} (min_tokens)"
+        raise InputError(f"the finest layer with attention has {finest} positions; {rule}")
     return merged
 
 

@@ -27,6 +27,16 @@ def words_of(prompt: str) -> list[str]:
     return WORD.findall(prompt.lower())
 
 
+def check_prompt(prompt: str, most: int, name: str) -> None:
+    """Refuse a prompt without words or with more than data.max_length."""
+    count = len(words_of(prompt))
+    if not count:
+        raise InputError(f"{name} ({prompt[:40]!r}) has no words")
+    if count > most:
+        rule = f"at most {most} are allowed (data.max_length)"
+        raise InputError(f"{name} ({prompt[:40]!r}…) has {count:,} words; {rule}")
+
+
 @dataclass(frozen=True)
 class PaintingFormat:
     """Shape of a model's pictures, and the words of its prompts."""
@@ -58,7 +68,7 @@ class PaintingFormat:
             words = tuple(map(str, values["words"]))
         except OSError as error:
             raise InputError(f"{path}: cannot read: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise InputError(f"{path}: not the format of a painter: {error!r}") from None
         if channels not in (1, 3) or min(height, width) < 1:
             raise InputError(f"{path}: shape {values['shape']} must be 1 or 3 channels of pixels")
@@ -71,8 +81,9 @@ class PaintingFormat:
     def ids(self, prompts: Sequence[str]) -> Tensor:
         """Prompts → padded ids (B, S)."""
         rows = [self.vocabulary.ids(words_of(prompt)) for prompt in prompts]
-        longest = max(1, *map(len, rows)) if rows else 1
-        return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+        longest = max([1, *map(len, rows)])
+        padded = [row + [PAD] * (longest - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.long).view(len(rows), longest)
 
     def numbers(self, pixels: Tensor) -> Tensor:
         """Bytes (B, C, H, W) → numbers from −1 to 1."""

@@ -246,13 +246,20 @@ def _patches(axes: Axes, pixels: Tensor, slots: Tensor) -> None:
             axes.add_patch(patch).set(facecolor="white", edgecolor=FADED, hatch="////")
         elif i in tints:
             axes.add_patch(patch).set(facecolor=(tints[i], 0.55))
+    draw_borders(axes, slots, height, width)
+
+
+def draw_borders(
+    axes: Axes, slots: Tensor, height: float = 1.0, width: float = 1.0, thickness: float = 2.0
+) -> None:
+    """Draw a line between any two neighbouring patches in different slots (rows, columns)."""
     borders = list(_borders(slots, height, width))
-    for colour, thickness in (("black", 2.0), ("white", 0.8)):  # visible on light and dark
-        axes.add_collection(LineCollection(borders, colors=colour, linewidths=thickness))
+    for colour, part in (("black", 1.0), ("white", 0.4)):  # visible on light and dark
+        axes.add_collection(LineCollection(borders, colors=colour, linewidths=part * thickness))
 
 
 def _borders(slots: Tensor, height: float, width: float) -> Iterator[list[tuple[float, float]]]:
-    """Yield a line between any two neighbouring patches in different slots."""
+    """Yield the ends of each line, in units of a patch's height and width."""
     for y, x in (slots[:, 1:] != slots[:, :-1]).nonzero().tolist():
         yield [((x + 1) * width, y * height), ((x + 1) * width, (y + 1) * height)]
     for y, x in (slots[1:] != slots[:-1]).nonzero().tolist():

@@ -14,9 +14,10 @@ from seq2see.errors import InputError
 from seq2see.models.diffusion import DiffusionModel
 from seq2see.models.merged import MergedDiffusion, TokenMerging, with_merged_tokens
 from seq2see.models.noise import noise_process
-from seq2see.pictures.prompts import PaintingFormat, words_of
+from seq2see.pictures.prompts import PaintingFormat, check_prompt
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.short_repr import parameters, short_repr
+from seq2see.tasks.translation_engine import strings
 from seq2see.training.workers import share_out
 
 TOGETHER = 8  # pictures in one batch: more are hardly faster
@@ -107,26 +108,28 @@ class Painter:
             chosen = seeds[batch]
             return denoise(self.model, self.process, prompts, chosen, settings, watch=watch).cpu()
 
-        return torch.cat(share_out(work, batches, workers))
+        none = torch.empty(0, *self.format.shape)  # where there are no prompts
+        return torch.cat([none, *share_out(work, batches, workers)])
 
     def watch(self, prompt: str, seed: int = 1, settings: Denoising | None = None) -> list[Step]:
-        """Paint one picture; return every step with its attention weights."""
+        """Paint one picture; return every step with its cross-attention and merged positions."""
         seen: list[Step] = []
+
+        def keep(step: Step) -> None:
+            assert step.trace is not None
+            # The weights of self-attention, positions² for each head, would fill the memory.
+            for name in [name for name in step.trace.weights if name.endswith(".self")]:
+                del step.trace.weights[name]
+            seen.append(step)
+
         ids = self.ids([prompt]).to(self.device)
         settings = settings or self.settings()
-        denoise(self.model, self.process, ids, [seed], settings, watch=seen.append, traced=True)
+        denoise(self.model, self.process, ids, [seed], settings, watch=keep, traced=True)
         return seen
 
     def ids(self, prompts: Sequence[str]) -> Tensor:
         """Prompts → ids (B, S); refuse empty and endless ones."""
-        most = self.recipe.data.max_length
-        for number, prompt in enumerate(prompts, start=1):
-            if not isinstance(prompt, str):
-                raise InputError(f"prompts: item {number} is {prompt!r}; it must be a string")
-            count = len(words_of(prompt))
-            if not count:
-                raise InputError(f"prompt {number} ({prompt[:40]!r}) has no words")
-            if count > most:
-                rule = f"at most {most} are allowed (data.max_length)"
-                raise InputError(f"prompt {number} ({prompt[:40]!r}…) has {count:,} words; {rule}")
-        return self.format.ids(prompts)
+        texts = strings("prompts", prompts)
+        for number, text in enumerate(texts, start=1):
+            check_prompt(text, self.recipe.data.max_length, f"prompt {number}")
+        return self.format.ids(texts)
