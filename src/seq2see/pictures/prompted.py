@@ -14,6 +14,7 @@ from torch import Tensor
 from seq2see.errors import InputError
 from seq2see.pictures import captioned
 from seq2see.pictures.captioned import CaptionedPictures
+from seq2see.pictures.prompts import check_prompt
 from seq2see.pictures.scenes import Drawings
 from seq2see.recipe.schema import DataConfig, Recipe
 from seq2see.text.history import Fingerprints, hashed
@@ -21,6 +22,7 @@ from seq2see.text.history import Fingerprints, hashed
 DIGESTED = 64  # drawings that are hashed: enough to tell a change of the grammar or the renderer
 SCENES_AN_EPOCH = 50_000
 VALIDATION_SCENES = 1_000
+LONGEST_PROMPT = 20  # words, of scenes in any language
 FOR_VOCABULARY = 20_000  # drawings that together use every word of the grammar, many times
 
 
@@ -141,6 +143,9 @@ def load(recipe: Recipe, where: Path | None) -> PromptedCorpus:
             raise InputError(f"--data {where}: data.corpus 'scenes' is embedded and reads no files")
         return _scenes(config, recipe.diffusion.test_pictures)
     corpus = captioned.load(config, where)
+    for part in (corpus.train, corpus.val, *corpus.tests.values()):
+        for caption in part.captions:
+            check_prompt(caption, config.max_length, f"caption in {part.name}")
     tests: dict[str, PromptedPictures] = {
         name: StoredPictures(test) for name, test in corpus.tests.items()
     }

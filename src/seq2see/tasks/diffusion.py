@@ -16,7 +16,7 @@ from seq2see.models.diffusion import DiffusionModel
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows
 from seq2see.models.noise import noise_process
-from seq2see.pictures.prompted import PromptedPictures, ScenePictures
+from seq2see.pictures.prompted import LONGEST_PROMPT, PromptedPictures, ScenePictures
 from seq2see.pictures.prompts import PaintingFormat
 from seq2see.pictures.sheet import sheet
 from seq2see.recipe.network import PAINTERS
@@ -75,6 +75,9 @@ class Diffusion:
             raise ValueError(f"data.corpus {data.corpus!r} is text; task 'diffusion' paints")
         if "language" in data.model_fields_set and data.corpus != "scenes":
             raise ValueError("data.language is for data.corpus 'scenes'")
+        if data.corpus == "scenes" and data.max_length < LONGEST_PROMPT:
+            rule = f"must be at least {LONGEST_PROMPT}, the words of the longest prompt of 'scenes'"
+            raise ValueError(f"data.max_length ({data.max_length}) {rule}")
         if isinstance(data.train, list):
             raise ValueError("data.train lists files; pictures are in one folder")
 
