@@ -148,7 +148,8 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory of a hardly trained diffusion model of scenes; read-only."""
     pytest.importorskip("scipy", reason="the judge of scenes needs SciPy")
     out = tmp_path_factory.mktemp("painted") / "run"
-    settings = ("train.steps=2", "train.batch_sentences=6", "data.limit=24", "model.width=8")
+    settings = ("train.steps=5", "train.batch_sentences=6", "data.limit=24", "model.width=8")
+    settings += ("train.lr=0.05", "train.ema=0.5")  # so that every part of the model counts
     settings += ("model.heads=2", "model.encoder_layers=1", "model.patch=2")
     settings += (
         "diffusion.channels=[8, 16]",

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
 
@@ -153,6 +155,39 @@ def test_what_is_wrong_with_a_line_is_told_with_its_number(
         captioned.load(of(), folder)
     message = str(caught.value)
     assert message.startswith(f"{file}:3: {rule}") and "\n" not in message
+
+
+@given(
+    content=st.binary(max_size=40)
+    | st.lists(st.sampled_from(["a.png", "b.png", "\t", "\n", "\r\n", "red", "\ufeff", "\0"]))
+    .map("".join)
+    .map(str.encode)
+)
+@example(content=b"")
+@example(content=b"a.png\tred\n\x00")
+@example(content="a.png\tred\n".encode("utf-16"))
+def test_any_caption_file_is_read_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "captioned"
+    folder.mkdir(exist_ok=True)
+    Image.new("L", (3, 2)).save(folder / "a.png")
+    file = folder / "captions.tsv"
+    file.write_bytes(content)
+    try:
+        captions = captioned.read_captions(folder)
+    except InputError as error:
+        assert str(error).startswith(f"{file}:") and "\n" not in str(error)
+        return
+    assert [*captions] == [folder / "a.png"] and captions[folder / "a.png"].strip()
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", b"not a picture"])
+def test_a_broken_picture_is_named(tmp_path: Path, content: bytes) -> None:
+    draw(tmp_path, range(12))
+    (tmp_path / "5-0.png").write_bytes(content)
+    message = refusal(tmp_path)
+    assert message.startswith(f"{tmp_path / '5-0.png'}: ") and "\n" not in message
 
 
 def refusal(folder: Path, **keys: object) -> str:

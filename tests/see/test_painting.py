@@ -170,7 +170,7 @@ def test_merging_draws_the_groups_of_each_layer_at_several_steps(painter: Painte
     settings = merged.settings(steps=7)
     figure = painting.merging(merged, PROMPT, 3, settings)
     assert figure.get_suptitle() == f"{PROMPT}\nseed 3, 7 steps, guidance 3, merging ratio 0.25"
-    left, right = figure.subfigs
+    _, right = figure.subfigs
     steps = merged.watch(PROMPT, 3, settings)
     picture = merged.format.pixels(steps[-1].x)[0]
     shown = [steps[place] for place in (0, 2, 4, 6)]
@@ -199,6 +199,8 @@ def test_merging_draws_the_pictures_with_and_without_it(painter: Painter) -> Non
     for axes, one in zip(figure.subfigs[0].axes, (merged, painter), strict=True):
         picture = one.paint(["a ring"], [1], settings)[0]
         np.testing.assert_allclose(axes.images[0].get_array(), picture / 255, atol=1e-6)
+    with_merging, without = (axes.images[0].get_array() for axes in figure.subfigs[0].axes)
+    assert not np.array_equal(with_merging, without)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from PIL import Image
 from seq2see.errors import InputError
 from seq2see.models.merged import TokenMerging
 from seq2see.pictures import prompted
+from seq2see.recipe.diffusion import DiffusionConfig
 from seq2see.tasks.painter import Painter
 from seq2see.tasks.run import evaluate_own
 from seq2see.tasks.table import load_painter, read_recipe
@@ -142,6 +143,17 @@ def test_guidance_of_zero_ignores_the_prompt(scenes: Scenes) -> None:
     assert not np.array_equal(one, other)
 
 
+def test_painting_takes_a_list_of_strings(scenes: Scenes) -> None:
+    painter = scenes.train("run", "train.steps=1")
+    assert painter.paint([]).shape == (0, 32, 32, 3)
+    with pytest.raises(TypeError, match="prompts must be a list of strings, not one string"):
+        painter.paint("a red star")
+    with pytest.raises(TypeError, match=r"prompts\[1\] is None; it must be a string"):
+        painter.paint(["a red star", None])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="2 seeds are given for 1 prompts"):
+        painter.paint(["a red star"], [1, 2])
+
+
 def test_watching_shows_every_step_with_its_attention(scenes: Scenes) -> None:
     painter = scenes.train("run")
     steps = painter.watch("a red star", settings=painter.settings(steps=3))
@@ -149,6 +161,7 @@ def test_watching_shows_every_step_with_its_attention(scenes: Scenes) -> None:
     trace = steps[0].trace
     assert trace is not None
     assert trace.weights["down.1.cross"].shape == (1, 2, 4 * 4, 3)  # heads, positions, words
+    assert not any(name.endswith(".self") for name in trace.weights)
     last = painter.format.pixels(steps[-1].x)[0].permute(1, 2, 0).numpy()
     assert np.array_equal(last, painter.paint(["a red star"], [1], painter.settings(steps=3))[0])
 
@@ -191,45 +204,11 @@ def test_pictures_with_captions_are_painted_too(scenes: Scenes, own_dots: Any) -
     assert painter.paint(["upper right"]).shape == (1, 8, 10, 1)
     assert set(painter.format.words) == {"upper", "lower", "left", "right"}
     assert scenes.card("run")["tests"]["test"].keys() == {"loss", "pictures", "corpus_sha256"}
+    with pytest.raises(InputError, match=r"^caption in train \('\w+ \w+'…\) has 2 words; at"):
+        scenes.train("short", "data.max_length=1")
     # Other pictures are held out of the same folder, all of which the parent has seen but its own.
     scenes.train("child", init=scenes.folder / "run")
     assert "init" in scenes.card("child")
-
-
-def test_paint_writes_a_sheet(call: Any, scenes: Scenes, tmp_path: Path) -> None:
-    scenes.train("run")
-    out = tmp_path / "x.png"
-    options = ("--model", scenes.folder / "run", "--out", out)
-    code, said, _ = call("paint", "a red star", "a ring", "--count", 3, "--json", *options)
-    values = json.loads(said)
-    assert code == 0 and values["pictures"] == 6 and values["seconds"] > 0
-    assert values["rows"][1] == {"prompt": "a ring", "seeds": [1, 2, 3]}
-    with Image.open(out) as sheet:
-        assert sheet.size == (3 * (4 * 32 + 6), 2 * (4 * 32 + 6))
-    code, said, error = call("paint", *options, stdin=b"a red elephant\r\n")
-    assert code == 0 and said.startswith(f"{out}: 1 picture in ")
-    assert "'a red elephant': no training prompt has 'elephant'" in error
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["", "--out", "x.png"], "prompt 1 ('') has no words"),
-        (["red " * 200, "--out", "x.png"], "has 200 words; at most 128 are allowed"),
-        (["red", "--out", "x.jpg"], "--out x.jpg: must end in .png"),
-        (["red", "--out", "none/x.png"], "--out none/x.png: there is no folder none"),
-        (["red", "--out", "x.png", "--sampler", "dpm"], "sampler 'dpm' is not one of ddim"),
-        (["--out", "x.png"], "no prompts: stdin is empty"),
-    ],
-)
-def test_paint_refuses(
-    call: Any, scenes: Scenes, monkeypatch: Any, arguments: list[str], says: str
-) -> None:
-    scenes.train("run", "train.steps=1")
-    monkeypatch.chdir(scenes.folder)
-    code, said, error = call("paint", "--model", "run", *arguments)
-    assert (code, said) == (2, "") and says in error and error.count("\n") == 1
-    assert not list(scenes.folder.glob("*.png"))
 
 
 @pytest.mark.parametrize(
@@ -243,12 +222,27 @@ def test_paint_refuses(
         ("diffusion.attention_levels=[2]", "diffusion.attention_levels ([2]) must be levels of"),
         ("diffusion.predict=velocty", "diffusion.predict = 'velocty'"),
         ("diffusion.guidence=2", "unknown key diffusion.guidence; did you mean"),
+        (
+            "data.max_length=19",
+            "data.max_length (19) must be at least 20, the words of the longest",
+        ),
     ],
 )
 def test_impossible_recipes(scenes: Scenes, override: str, says: str) -> None:
     with pytest.raises(InputError) as caught:
         read_recipe(scenes.path, [override])
     assert str(caught.value).startswith(f"{scenes.path}: {says}")
+
+
+@pytest.mark.parametrize("key", DiffusionConfig.model_fields)
+@pytest.mark.parametrize("value", ["-1", "nan", "[]", "wrong", "{ a = 1 }"])
+def test_no_key_takes_a_value_of_another_kind(scenes: Scenes, key: str, value: str) -> None:
+    if (key, value) == ("attention_levels", "[]"):
+        return  # attention in the middle alone
+    with pytest.raises(InputError) as caught:
+        read_recipe(scenes.path, [f"diffusion.{key}={value}"])
+    message = str(caught.value)
+    assert message.startswith(f"{scenes.path}: diffusion.{key}") and "\n" not in message
 
 
 def test_pictures_that_do_not_fit_the_model_are_refused(scenes: Scenes) -> None:
@@ -284,7 +278,7 @@ def test_a_classifier_judges_pictures_painted_by_class(
     assert code == 2 and "takes no option but --data beside --model" in error
 
 
-def test_merging_changes_pictures_and_no_weights(call: Any, scenes: Scenes, tmp_path: Path) -> None:
+def test_merging_changes_pictures_and_no_weights(scenes: Scenes) -> None:
     finer = ("model.patch=2", "diffusion.attention_levels=[0]", "train.steps=12")
     painter = scenes.train("run", *finer)
     merging = painter.merged(TokenMerging(0.5))
@@ -292,9 +286,5 @@ def test_merging_changes_pictures_and_no_weights(call: Any, scenes: Scenes, tmp_
     plain, merged = (one.paint(["a red star"]) for one in (painter, merging))
     assert not np.array_equal(plain, merged)
     assert np.array_equal(plain, painter.merged(TokenMerging(0.0)).paint(["a red star"]))
-    options = ("--model", scenes.folder / "run", "--out", tmp_path / "x.png")
-    assert call("paint", "a red star", "--merge", 0.5, *options)[0] == 0
-    code, _, error = call("paint", "a red star", "--merge", 0.9, *options)
-    assert code == 2 and "--merge" in error
     with pytest.raises(InputError, match="this painter merges already"):
         merging.merged(TokenMerging(0.5))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from seq2see.tasks.painter import Painter
 
 MOST_PROMPTS = 1000
-MOST_PIXELS = 80_000_000  # of a file; for larger ones, programs that open it may refuse to
 
 Prompts = Annotated[
     list[str] | None,
@@ -119,7 +118,8 @@ def _read() -> list[str]:
 
 
 def _check_size(painter: "Painter", count: int, scale: int) -> None:
-    """Refuse a file that hardly any program would open, before painting it."""
+    """Refuse a file so large that seq2see itself would not read it, before painting it."""
+    from seq2see.pictures.files import MOST_PIXELS
     from seq2see.pictures.sheet import GAP
 
     _, height, width = painter.format.shape

@@ -15,7 +15,7 @@ class DiffusionConfig(Section):
 
     # unet: channels at each resolution, which is half of the one before; the resolutions with
     # attention, counted from 0; and convolutional blocks at each, on the way down and up
-    channels: list[Count] = Field(default=[48, 96, 96])
+    channels: list[Count] = Field(default=[48, 96, 96], min_length=1)
     attention_levels: list[Whole] = Field(default=[1, 2])
     blocks: Count = 1
     # Predict the noise, or the velocity of the noisy picture, both on a cosine schedule; or the
@@ -44,7 +44,7 @@ class DiffusionConfig(Section):
             rule = f"must be levels of diffusion.channels, which are 0 to {last}"
             raise ValueError(f"diffusion.attention_levels ({self.attention_levels}) {rule}")
         multiple = math.lcm(NORM_GROUPS, model.heads)
-        if not self.channels or any(count % multiple for count in self.channels):
+        if any(count % multiple for count in self.channels):
             groups = f"{NORM_GROUPS}, the groups of their norms"
             rule = f"must be divisible by {groups}, and by model.heads ({model.heads})"
             raise ValueError(f"diffusion.channels ({self.channels}) {rule}")
