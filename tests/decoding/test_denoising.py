@@ -126,14 +126,13 @@ def follow(process: Process, sampler: str, mean: float, variance: float, steps: 
             rate = (slopes.alpha * alpha * variance + slopes.sigma * sigma) / total
             x = x + elapsed * (slopes.alpha * mean + rate * away)
             continue
-        kept, fresh = next_sigma, torch.zeros(())
+        redrawn = 0.0  # share of the noise at the later time that is drawn anew
         if sampler == "ddpm":
-            passed = 1 - (alpha * next_sigma / (next_alpha * sigma)) ** 2
-            kept, fresh = next_sigma * (1 - passed).sqrt(), next_sigma * passed.sqrt()
-        factor = (next_alpha * alpha * variance + kept * sigma) / total
-        x = next_alpha * mean + factor * away
+            redrawn = 1 - (alpha * next_sigma / (next_alpha * sigma)) ** 2
+        kept = next_sigma * (1 - redrawn) ** 0.5
+        x = next_alpha * mean + (next_alpha * alpha * variance + kept * sigma) / total * away
         if sampler == "ddpm":
-            x = x + fresh * gaussian([generator], SHAPE).double()
+            x = x + next_sigma * redrawn**0.5 * gaussian([generator], SHAPE).double()
     return x
 
 
