@@ -237,7 +237,7 @@ Refused = Callable[[Path, Path], object]
         ),
         (
             lambda unet, dit: workload_of(unet, [16]).painter(Setting(16, 0.5, "all")),
-            r"pictures of 16 pixels: min_tokens \(256\) must be at most 64",
+            r"pictures of 16 pixels: the finest layer with attention has 64 positions",
         ),
         (
             lambda unet, dit: workload_of(unet).painter(Setting(32, 0.5, "values")),

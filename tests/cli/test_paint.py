@@ -166,7 +166,7 @@ def test_a_folder_without_write_permission_is_refused_before_the_work(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (tmp_path, os.W_OK))
     says = call.refused("paint", "ring", "--model", "none", "--out", tmp_path / "x.png")
-    assert says == f"--out {tmp_path / 'x.png'}: cannot write to the folder {tmp_path}"
+    assert says == f"--out {tmp_path / 'x.png'}: cannot write: Permission denied"
 
 
 def test_a_full_disk_is_one_line(call: Any, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def check_out(out: Path, *inputs: Path) -> None:
     if out.exists() and not out.is_file():
         raise InputError(f"--out {out}: exists and is not a file")
     if not os.access(out.parent, os.W_OK):
-        raise InputError(f"--out {out}: cannot write to the folder {out.parent}")
+        raise InputError(f"--out {out}: cannot write: Permission denied")
     if out.resolve() in [path.resolve() for path in inputs]:
         raise InputError(f"--out {out}: is an input; it is not overwritten")
 
