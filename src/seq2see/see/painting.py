@@ -28,7 +28,7 @@ GUIDANCES = {0.0: "no prompt", 1.0: "as trained", 2.0: "", 3.0: "", 5.0: "", 8.0
 SEEDS = 3  # rows of the guidance view
 MATCHED = 4  # steps at which merged positions are drawn
 LAYERS = 6  # rows of the merging view, at most
-PANEL = 1.9  # inches, of a picture with the borders of its groups
+PANEL = 1.9  # inches, width of a picture with the borders of its groups
 
 Item = TypeVar("Item")
 View = Callable[[Painter, str, int, Denoising], Figure]  # of a painter, prompt, seed, settings
@@ -167,12 +167,13 @@ def merging(painter: Painter, prompt: str, seed: int, settings: Denoising) -> Fi
     steps = painter.watch(prompt, seed, settings)
     shown = evenly(steps, MATCHED)
     layers = evenly([*model.merged().items()], LAYERS)
+    picture = _pixels(painter, steps[-1].x)
     widths = [PANEL + 0.3, len(shown) * PANEL + 1.6]
-    height = max(2, len(layers)) * (PANEL + 0.2) + 1.0
+    panel_height = PANEL * picture.shape[1] / picture.shape[2]
+    height = max(2, len(layers)) * (panel_height + 0.2) + 1.0
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     _title(figure, painter, prompt, _settings(seed, settings))
     parts: Any = figure.subfigures(1, 2, width_ratios=widths)
-    picture = _pixels(painter, steps[-1].x)
     plain = replace(painter, model=model.model).paint([prompt], [seed], settings)[0]
     _draw_results(parts[0], picture, torch.from_numpy(plain).permute(2, 0, 1))
     _draw_groups(parts[1], shown, layers, picture)
@@ -221,7 +222,8 @@ def _draw_merged(axes: Axes, picture: Tensor, groups: Tensor, grid: Grid) -> Non
     draw_borders(axes, torch.unflatten(groups, 0, grid), thickness=0.8)
     alone = groups.bincount()[groups] == 1
     rows, columns = torch.unflatten(alone, 0, grid).nonzero().T
-    axes.scatter(columns + 0.5, rows + 0.5, s=2, color="black", linewidths=0)
+    # A white edge keeps the dots visible on dark colours.
+    axes.scatter(columns + 0.5, rows + 0.5, s=3, color="black", edgecolors="white", linewidths=0.3)
 
 
 def group_colours(picture: Tensor, groups: Tensor, grid: Grid) -> Tensor:
