@@ -18,6 +18,7 @@ from seq2see.tasks.table import load, load_pictures
 from seq2see.training.loop import Training
 
 EVERY_2 = ("train.checkpoint_every=2", "train.average=3", "train.steps=20")
+TO_CONTINUE = "to continue: the same command with --resume"
 
 
 @pytest.fixture
@@ -120,9 +121,9 @@ def interruptible() -> Iterator[None]:
 def stopped(
     call: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """Train by the command line, interrupted in an update; return the last line of stderr."""
+    """Train by the command line, interrupted in an update; return the last lines of stderr."""
 
-    def train(update: int, *settings: str, asked: signal.Signals = signal.SIGINT) -> str:
+    def train(update: int, *settings: str, asked: signal.Signals = signal.SIGINT) -> list[str]:
         real = Training._update
 
         def interrupted(self: Training, *given: Any) -> None:
@@ -136,7 +137,8 @@ def stopped(
             out = ("--out", tmp_path / "run", "--device", "cpu", "--resume")
             code, _, error = call("train", small.path, *out, *options)
         assert code == 1 and "Traceback" not in error
-        return str(error.splitlines()[-1].removeprefix(f"seq2see: {tmp_path / 'run'}: "))
+        _, _, last = error.partition(f"seq2see: {tmp_path / 'run'}: ")
+        return list(last.splitlines())
 
     yield train
 
@@ -144,25 +146,26 @@ def stopped(
 @pytest.mark.usefixtures("interruptible", "scored")
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_says_where_it_is_and_what_to_use(stopped: Any, asked: Any) -> None:
-    assert stopped(1, *EVERY_2, asked=asked) == (
-        "stopped; the last checkpoint is update-00000001, and its model can be used already: "
-        "update-00000001, the newest, which is not validated; "
-        "to go on: the same command with --resume"
-    )
-    assert stopped(7, *EVERY_2, asked=asked) == (
-        "stopped; the last checkpoint is update-00000007, and its model can be used already: "
-        "update-00000004, the best so far (validation loss 0.100); "
-        "to go on: the same command with --resume"
-    )
+    assert stopped(1, *EVERY_2, asked=asked) == [
+        "stopped; the last checkpoint is update-00000001",
+        "its model can be used already: update-00000001, the newest, which is not validated",
+        TO_CONTINUE,
+    ]
+    assert stopped(7, *EVERY_2, asked=asked) == [
+        "stopped; the last checkpoint is update-00000007",
+        "its model can be used already: update-00000004, the best so far (validation loss 0.100)",
+        TO_CONTINUE,
+    ]
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_a_stopped_extension_says_that_its_model_stays(stopped: Any, small: Any) -> None:
     small.train("run", *EVERY_2[:2], "train.steps=2")
-    assert stopped(3, *EVERY_2) == (
-        "stopped; the last checkpoint is update-00000003, and its finished model can be used as "
-        "before; to go on: the same command with --resume"
-    )
+    assert stopped(3, *EVERY_2) == [
+        "stopped; the last checkpoint is update-00000003",
+        "its finished model can be used as before",
+        TO_CONTINUE,
+    ]
 
 
 def test_a_run_stopped_while_it_is_scored_says_so(
@@ -175,10 +178,11 @@ def test_a_run_stopped_while_it_is_scored_says_so(
     out = tmp_path / "run"
     steps = ("--set", "train.steps=2")
     code, _, error = call("train", small.path, "--out", out, "--device", "cpu", *steps)
-    assert code == 1 and error.splitlines()[-1] == (
-        f"seq2see: {out}: stopped; the last checkpoint is update-00000002; its model is finished, "
-        "but not scored; to go on: the same command with --resume"
-    )
+    assert code == 1 and error.splitlines()[-3:] == [
+        f"seq2see: {out}: stopped; the last checkpoint is update-00000002",
+        "its model is finished, but not scored",
+        TO_CONTINUE,
+    ]
 
 
 def test_a_run_stopped_before_its_first_checkpoint_says_so(
@@ -187,6 +191,8 @@ def test_a_run_stopped_before_its_first_checkpoint_says_so(
     monkeypatch.setattr(Training, "run", interrupted_after(0))
     out = tmp_path / "run"
     code, _, error = call("train", small.path, "--out", out, "--device", "cpu")
-    assert code == 1
-    says = f"{out}: stopped before the first checkpoint, so there is no model to use yet; to go on"
-    assert error.splitlines()[-1].startswith(f"seq2see: {says}")
+    assert code == 1 and error.splitlines()[-3:] == [
+        f"seq2see: {out}: stopped before the first checkpoint",
+        "there is no model to use yet",
+        TO_CONTINUE,
+    ]

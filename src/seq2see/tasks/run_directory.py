@@ -148,18 +148,18 @@ def begun(folder: Path) -> bool:
 
 
 def interruption(folder: Path) -> str:
-    """One line on an interrupted run: its last checkpoint, and the model to use."""
+    """Describe an interrupted run in short lines: its last checkpoint, and the model to use."""
     saved = checkpoint.saved_in(folder / "checkpoints")
     if not saved:
-        return f"{folder}: stopped before the first checkpoint, so there is no model to use yet"
+        return f"{folder}: stopped before the first checkpoint\nthere is no model to use yet"
     stopped = f"{folder}: stopped; the last checkpoint is {saved[-1].name}"
     if (folder / CARD).exists():
-        return f"{stopped}, and its finished model can be used as before"
+        return f"{stopped}\nits finished model can be used as before"
     if (folder / WEIGHTS).exists():
-        return f"{stopped}; its model is finished, but not scored"
+        return f"{stopped}\nits model is finished, but not scored"
     best = usable(folder, Recipe.load(folder / "recipe.toml").train.choose)
     assert best is not None  # there is a checkpoint
-    return f"{stopped}, and its model can be used already: {best.about}"
+    return f"{stopped}\nits model can be used already: {best.about}"
 
 
 def _digests(data: Data) -> dict[str, str]:
