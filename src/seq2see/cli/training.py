@@ -75,7 +75,10 @@ def train(
     Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
     _announce(recipe, out)
     from seq2see.tasks.run import train
+    from seq2see.tasks.run_directory import holds_run
 
+    if resume and not holds_run(out):
+        print(f"{out} holds no run yet: starting one …", file=sys.stderr)
     try:
         train(
             recipe,

@@ -22,9 +22,14 @@ CHANGEABLE |= {f"diffusion.{key}" for key in ("sampler", "steps", "guidance", "t
 SECTIONS = ("data", "tokenizer", "model", "augment", "reduce", "train", "diffusion")
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a directory holds a run, even one that has saved nothing yet."""
+    return any((folder / name).exists() for name in ("recipe.toml", "checkpoints", WEIGHTS))
+
+
 def check(folder: Path, recipe: Recipe, resume: bool) -> None:
     """Refuse another run's directory, and to resume under another recipe."""
-    if any((folder / name).exists() for name in ("recipe.toml", "checkpoints", WEIGHTS)):
+    if holds_run(folder):
         if not resume:
             rule = "continue it with --resume, or choose another --out"
             raise InputError(f"{folder}: holds a run already; {rule}")
