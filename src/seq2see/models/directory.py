@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from seq2see.errors import InputError
+from seq2see.models.nearest import no_such_directory
 from seq2see.models.unfinished import saved_in, usable
 from seq2see.models.weights import Tensors, copy_into, renamed
 from seq2see.pictures.augment import Format
@@ -34,7 +35,7 @@ class ModelDirectory:
         """Read the recipe; refuse a directory without a model or a checkpoint."""
         path = Path(path)
         if not path.is_dir():
-            raise InputError(f"{path}: no such model directory")
+            raise no_such_directory(path)
         if (path / "engine.json").is_file():
             use = "for translate, score, evaluate and compare alone"
             raise InputError(
