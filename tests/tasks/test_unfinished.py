@@ -13,8 +13,10 @@ import torch
 
 from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
+from seq2see.models.unfinished import Usable
 from seq2see.tasks.run import evaluate_own
 from seq2see.tasks.table import load, load_pictures
+from seq2see.training import checkpoint
 from seq2see.training.loop import Training
 
 EVERY_2 = ("train.checkpoint_every=2", "train.average=3", "train.steps=20")
@@ -79,6 +81,48 @@ def test_a_corrupt_checkpoint_is_not_used(small: Any, tmp_path: Path, killed_aft
         load(tmp_path / "run", "cpu")
     (path.parent / "state.json").write_text("[]")
     with pytest.raises(InputError, match=r"update-00000002/state.json: not a readable checkpoint"):
+        load(tmp_path / "run", "cpu")
+
+
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize("moment", ["listed", "verified"])
+def test_a_checkpoint_that_is_pruned_meanwhile_is_replaced_by_the_next(
+    small: Any, tmp_path: Path, killed_after: Any, capsys: Any, monkeypatch: Any, moment: str
+) -> None:
+    with killed_after(7):
+        small.train("run", *EVERY_2)
+    real = Usable.weights
+
+    def pruned(self: Usable) -> Path:
+        """Prune update 4 as a running training would, before or after it is verified."""
+        path = real(self) if moment == "verified" else None
+        if self.folder.name == "update-00000004":
+            checkpoint.remove(self.folder)
+        return path or real(self)
+
+    monkeypatch.setattr(Usable, "weights", pruned)
+    run = tmp_path / "run"
+    translator = load(run, "cpu")
+    *_, last = capsys.readouterr().err.splitlines()
+    assert "using update-00000002, the best so far (validation loss 1.9" in last
+    saved = safetensors.torch.load_file(run / "checkpoints/update-00000002/ema.safetensors")
+    own = dict(translator.model.named_parameters())
+    assert all(torch.equal(own[name], tensor) for name, tensor in saved.items())
+
+
+def test_without_any_checkpoint_left_the_refusal_is_one_line(
+    small: Any, tmp_path: Path, killed_after: Any, monkeypatch: Any
+) -> None:
+    with killed_after(2):
+        small.train("run", *EVERY_2)
+
+    def pruned(self: Usable) -> Path:
+        checkpoint.remove(self.folder)
+        raise InputError(f"{self.folder}: gone")
+
+    monkeypatch.setattr(Usable, "weights", pruned)
+    says = r"run/model.safetensors: cannot read the weights: no such file$"
+    with pytest.raises(InputError, match=says):
         load(tmp_path / "run", "cpu")
 
 

@@ -57,8 +57,9 @@ class ModelDirectory:
         best = usable(self.path, self.recipe.train.choose)
         if best is None:
             raise InputError(f"{path}: cannot read the weights: no such file")
+        file = best.weights()
         print(f"{self.path}: unfinished; using {best.about}", file=sys.stderr)
-        return best.weights()
+        return file
 
     @cached_property
     def history(self) -> History:
@@ -75,6 +76,16 @@ class ModelDirectory:
         return Format.load(self.path)
 
     def weights(self) -> Tensors:
+        """Read the weights."""
+        if not (self.path / WEIGHTS).is_file():
+            try:
+                return self._read_weights()
+            except InputError:
+                # A running training may have pruned the checkpoint meanwhile: choose once more.
+                vars(self).pop("weights_file", None)
+        return self._read_weights()
+
+    def _read_weights(self) -> Tensors:
         try:
             return renamed(safetensors.torch.load_file(self.weights_file))
         except (SafetensorError, OSError) as error:

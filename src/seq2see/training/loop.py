@@ -268,10 +268,11 @@ class Training:
         """Keep the newest checkpoint to resume from, the best to choose, and those to average."""
         at = self.position
         wanted = {at.best(), at.name(), *at.to_average(self.config)}
-        unfinished = self.folder.glob(".update-*")  # of a process that was killed while it wrote
-        for folder in (*checkpoint.saved_in(self.folder), *unfinished):
+        for left_over in self.folder.glob(".update-*"):  # of a process that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
+        for folder in checkpoint.saved_in(self.folder):
             if folder.name not in wanted:
-                shutil.rmtree(folder, ignore_errors=True)
+                checkpoint.remove(folder)
 
     def _last_good(self) -> str:
         saved = checkpoint.saved_in(self.folder)
