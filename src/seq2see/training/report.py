@@ -34,6 +34,7 @@ class Validation:
     summary: str  # the figures in words
     samples: list[tuple[str, str, str]]  # source, reference, output
     examples: str = ""  # that were validated, in words
+    share: float = 1.0  # of a whole validation that this was, which may be more than was asked for
     scoring_seconds: float = 0.0  # expected for the test sets
     sheet: bytes | None = None  # samples that are pictures, as PNG
 
