@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seq2see.errors import InputError
 from seq2see.files import write_atomically, write_text
@@ -171,15 +172,21 @@ def _digests(data: Data) -> dict[str, str]:
     return {name: part["sha256"] for name, part in data.parts.items()}
 
 
-def training_facts(folder: Path) -> dict[str, object]:
-    """Read from the log how the weights were trained."""
-    chosen: dict[str, object] = {}
+def last_choice(folder: Path) -> dict[str, Any]:
+    """The event of the log that says how the weights were trained and chosen; {} without one."""
+    chosen: dict[str, Any] = {}
     log = folder / "log.jsonl"
     if log.exists():
         # A killed process may have left half a line, or half a character.
         for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
             if line.startswith('{"event": "chosen"') and line.endswith("}"):
                 chosen = json.loads(line)
+    return chosen
+
+
+def training_facts(folder: Path) -> dict[str, object]:
+    """Read from the log how the weights were trained."""
+    chosen = last_choice(folder)
     # Seconds count from the command to the choice of the weights, without the test sets.
     names = ("weights", "seconds", "validation_seconds", "updates", "epochs")
     facts = {key: chosen.get(key) for key in names}

@@ -64,6 +64,15 @@ def remove(folder: Path) -> None:
     shutil.rmtree(hidden, ignore_errors=True)
 
 
+def keep(folder: Path, names: set[str]) -> None:
+    """Remove all checkpoints under a folder but those of these names."""
+    for left_over in folder.glob(".update-*"):  # of a process that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    for saved in saved_in(folder):
+        if saved.name not in names:
+            remove(saved)
+
+
 def load(folder: Path) -> Checkpoint:
     """Read a checkpoint; refuse one whose files are missing or do not match their checksums."""
     path = folder / "state.json"
