@@ -142,9 +142,7 @@ def test_the_log_knows_the_score_of_an_average(small: Any, tmp_path: Path) -> No
         assert says in small.said.getvalue()
 
 
-def test_an_extension_that_gained_says_nothing(
-    small: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extension_that_gained_says_nothing(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "_score", lambda self, _: float(self.position.update))
     for steps in (2, 3):
         small.train("run", "train.choose=bleu", f"train.steps={steps}", resume=True)
