@@ -272,11 +272,6 @@ def test_mistakes_with_a_model(
         (WorkError("two\nlines"), 1, "two lines"),
         (KeyboardInterrupt(), 1, "stopped"),
         (
-            KeyboardInterrupt("runs/a: stopped"),
-            1,
-            "runs/a: stopped; to go on: the same command with --resume",
-        ),
-        (
             RuntimeError("DefaultCPUAllocator: can't allocate memory"),
             1,
             "not enough memory; a smaller model or train.batch_tokens may fit",

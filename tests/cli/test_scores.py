@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 import sacrebleu
 
+from seq2see.recipe.schema import Recipe
 from seq2see.tasks.translator import Translator
+from seq2see.text import corpora
 
 
 def test_evaluate_gives_sacrebleus_score(
@@ -23,8 +26,8 @@ def test_evaluate_gives_sacrebleus_score(
     (tmp_path / "source.txt").write_text("\n".join(sources) + "\n", encoding="utf-8")
     (tmp_path / "reference.txt").write_text("\r\n".join(references), encoding="utf-8")
     files = ("--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt")
-    code, out, error = call("evaluate", "--model", trained, *files, "--json")
-    assert (code, error) == (0, "")
+    code, out, _ = call("evaluate", "--model", trained, *files, "--json")
+    assert code == 0
     values = json.loads(out)
     outputs = translator.translate(sources)
     assert values["bleu"] == sacrebleu.corpus_bleu(outputs, [references]).score
@@ -32,6 +35,51 @@ def test_evaluate_gives_sacrebleus_score(
     assert values["accuracy"] == pytest.approx(2 / 3) and "|tok:13a|" in values["signature"]
     code, out, _ = call("evaluate", "--model", trained, *files, "--beam", 1)
     assert code == 0 and out.startswith("BLEU ") and values["signature"] in out
+
+
+def test_evaluate_warns_of_pairs_that_the_model_was_trained_on(
+    call: Any, trained: Path, tmp_path: Path
+) -> None:
+    recipe = Recipe.load(trained / "recipe.toml")
+    known = corpora.load(recipe.data).train.pairs[:2]
+    held_out = corpora.load(recipe.data).tests["test"].pairs[:3]
+    # A known sentence on one side is enough, whatever its case.
+    pairs = [*held_out, *known, (known[0][0].upper(), "new"), ("neu", "new")]
+    source, reference = tmp_path / "test.de", tmp_path / "test.en"
+    for path, side in ((source, 0), (reference, 1)):
+        path.write_text("\n".join(pair[side] for pair in pairs), encoding="utf-8")
+    files = ("--source", source, "--reference", reference)
+    code, out, error = call("evaluate", "--model", trained, *files, "--json")
+    shared = f"3 of 7 pairs share a sentence with the training data of {trained}"
+    assert (code, error) == (0, f"seq2see: {shared}; the score flatters it\n")
+    assert json.loads(out)["seen_in_training"] == 3
+    older = shutil.copytree(trained, tmp_path / "older")
+    (older / "history.safetensors").unlink()
+    code, out, error = call("evaluate", "--model", older, *files, "--json")
+    assert (code, error) == (0, "") and "seen_in_training" not in json.loads(out)
+    for path, side in ((source, 0), (reference, 1)):
+        path.write_text("\n".join(pair[side] for pair in held_out), encoding="utf-8")
+    code, out, error = call("evaluate", "--model", trained, *files, "--json")
+    assert (code, error) == (0, "") and json.loads(out)["seen_in_training"] == 0
+
+
+@pytest.mark.parametrize("ending", [".csv", ".TSV.gz", ".jsonl"])
+def test_tables_are_not_scored_as_raw_lines(
+    call: Any, trained: Path, tmp_path: Path, ending: str
+) -> None:
+    table, text = tmp_path / f"test{ending}", tmp_path / "test.en"
+    table.write_text("eins,one\n", encoding="utf-8")
+    text.write_text("one\n", encoding="utf-8")
+    says = "a table; this command takes plain text, one sentence per line, and a recipe takes"
+    for command, other in (("evaluate", "--reference"), ("score", "--target")):
+        for files in (("--source", table, other, text), ("--source", text, other, table)):
+            assert call.refused(command, "--model", trained, *files).startswith(f"{table}: {says}")
+    for systems in ((table, text), (text, trained, "--source", table)):
+        refused = call.refused("compare", *systems, "--reference", text)
+        assert refused.startswith(f"{table}: {says}")
+    for files in (("--source", table), ("--source", text, "--reference", table)):
+        refused = call.refused("export", "--model", trained, "--out", tmp_path / "out", *files)
+        assert refused.startswith(f"{table}: {says}")
 
 
 def test_evaluate_counts_the_errors(

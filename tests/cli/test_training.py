@@ -65,7 +65,7 @@ def test_training_prints_nothing_on_stdout(call: Any, toy: Any, tmp_path: Path) 
     code, out, error = call(*arguments)
     assert (code, out) == (0, "") and "BLEU" in error and "Traceback" not in error
     code, out, error = call(*arguments, "--resume")
-    assert (code, out) == (0, "")
+    assert (code, out) == (0, "") and "holds no run yet" not in error
     assert error.splitlines()[1].startswith(f"{tmp_path / 'run'}: this run is finished")
 
 
@@ -75,6 +75,19 @@ def test_the_run_directory_is_named_after_the_recipe(
     monkeypatch.chdir(tmp_path)
     assert call("train", toy.path, "--device", "cpu", "--minutes", "0.001")[0] == 0
     assert (tmp_path / "runs" / "toy" / "scorecard.json").exists()
+
+
+def test_resume_says_that_there_is_nothing_to_resume(call: Any, toy: Any, tmp_path: Path) -> None:
+    out = tmp_path / "misspelt"
+    options = ("--device", "cpu", "--set", "train.steps=1")
+    code, _, error = call("train", toy.path, "--out", out, "--resume", *options)
+    assert code == 0
+    assert error.splitlines()[:2] == [
+        f"training {toy.path} into {out} …",
+        f"{out} holds no run yet: starting one …",
+    ]
+    code, _, error = call("train", toy.path, "--out", tmp_path / "new", *options)
+    assert code == 0 and "holds no run yet" not in error
 
 
 FIRST_WORDS = """

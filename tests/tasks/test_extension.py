@@ -78,7 +78,8 @@ def test_a_budget_of_another_kind_is_compared_with_what_was_spent(
     assert "this run is finished (2 epochs)" in small.said.getvalue()
     small.train("run", "train.steps=9", resume=True)
     said = small.said.getvalue()
-    assert "extending the run from 2 epochs to 9 steps; the learning rate follows its sched" in said
+    rate = "the learning rate starts again at about 37% of its peak"  # (1 − 8/9) / 0.3
+    assert f"extending the run from 2 epochs to 9 steps; {rate}" in said
     assert small.card("run")["training"]["updates"] == 9
     assert Recipe.load(tmp_path / "run" / "recipe.toml").train.steps == 9
     small.train("run", "train.minutes=0.000001", resume=True)
@@ -99,6 +100,61 @@ def test_a_run_that_stopped_early_is_patient_again(
     said = "it had stopped early, after 2 validations without improvement; they are counted anew"
     assert said in small.said.getvalue()
     assert small.card("run")["training"]["updates"] == 10
+
+
+NO_GAIN = "the extension gained nothing: "
+
+
+@pytest.fixture
+def worsening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every validation after the first is worse."""
+    monkeypatch.setattr(Training, "_score", lambda self, _: -float(self.position.update))
+
+
+@pytest.mark.usefixtures("worsening")
+def test_an_extension_that_gained_nothing_says_so(small: Any, killed_after: Any) -> None:
+    every_2 = ("train.checkpoint_every=2", *SCHEDULE)
+    small.train("run", *every_2, "train.steps=4")
+    assert "gained nothing" not in small.said.getvalue()
+    with killed_after(4):  # the figures outlast a kill, and so do those of pruned checkpoints
+        small.train("run", *every_2, "train.steps=12", resume=True)
+    small.train("run", *every_2, "train.steps=12", resume=True)
+    *_, line = (line for line in small.said.getvalue().splitlines() if "gained nothing" in line)
+    assert line == f"{NO_GAIN}validation loss 2.000 before and 6.000 at best since"
+    assert "kept update-00000002 (validation loss 2.000)" in small.said.getvalue()
+    small.train("run", *every_2, "train.steps=13", resume=True)
+    assert f"{NO_GAIN}validation loss 2.000 before and 13.000 at" in small.said.getvalue()
+
+
+@pytest.mark.usefixtures("worsening")
+def test_the_log_knows_the_score_of_an_average(small: Any, tmp_path: Path) -> None:
+    small.train("run", "train.checkpoint_every=2", "train.steps=4")
+    log = tmp_path / "run" / "log.jsonl"
+    text = log.read_text(encoding="utf-8")
+    assert '"score": 2.0,' in text
+    log.write_text(text.replace('"score": 2.0,', '"score": 1.5,'), encoding="utf-8")
+    shutil.copytree(tmp_path / "run", tmp_path / "without")
+    (tmp_path / "without" / "log.jsonl").unlink()
+    rate = "; train.schedule = 'linear' has raised the learning rate again"
+    for name, before in (("run", "1.500"), ("without", "2.000")):
+        small.train(name, "train.checkpoint_every=2", "train.steps=5", resume=True)
+        says = f"{NO_GAIN}validation loss {before} before and 5.000 at best since{rate}"
+        assert says in small.said.getvalue()
+
+
+def test_an_extension_that_gained_says_nothing(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "_score", lambda self, _: float(self.position.update))
+    for steps in (2, 3):
+        small.train("run", "train.choose=bleu", f"train.steps={steps}", resume=True)
+    assert "kept update-00000003" in small.said.getvalue()
+    assert "gained nothing" not in small.said.getvalue()
+
+
+def test_an_extension_without_time_for_an_update_says_so(small: Any) -> None:
+    small.train("run", "train.steps=2")
+    minutes = small.card("run")["training"]["seconds"] / 60 + 1e-6
+    small.train("run", f"train.minutes={minutes}", resume=True)
+    assert f"{NO_GAIN}its budget was too small for an update\n" in small.said.getvalue()
 
 
 def test_without_checkpoints_a_run_is_not_extended(small: Any, tmp_path: Path) -> None:

@@ -99,6 +99,43 @@ def test_a_translation_model_starts_from_a_masked_models_encoder(captions: Any) 
     assert type(again) is type(translator)
 
 
+def test_a_run_that_gained_nothing_over_its_parent_says_so(
+    captions: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = captions.model("language")
+    # The parent's weights are the best, whatever they are trained to.
+    monkeypatch.setattr(Training, "_score", lambda self, _: -0.5 - self.position.update)
+    for resume in (False, True):  # the score of the start outlasts the end of a process
+        with monkeypatch.context() as context:
+            context.setattr(Training, "_choose", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                captions.train("language", "worse", init=parent, resume=resume, steps=3)
+    captions.train("language", "worse", init=parent, resume=True, steps=3)
+    figures = "validation loss 0.500 before and 3.500 at best since"
+    assert (
+        f"the run gained nothing over the weights it started from: {figures}; "
+        "a lower train.lr or a larger budget may help\n"
+    ) in captions.said.getvalue()
+    (event,) = captions.log("worse", "start")
+    assert event["loss"] > 0 and event["perplexity"] > 1
+
+
+def interrupted(self: Training) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_gained_says_nothing(captions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "_score", lambda self, _: float(self.position.update))
+    captions.train("language", "better", init=captions.model("language"), steps=2)
+    assert "gained nothing" not in captions.said.getvalue()
+    assert "validation before the first update · loss " in captions.said.getvalue()
+
+
+def test_weights_that_are_partly_new_are_not_compared(captions: Any) -> None:
+    captions.train("classify", "partly", init=captions.model("masked"), steps=1)
+    assert captions.log("partly", "start") == []
+
+
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

@@ -13,11 +13,14 @@ import torch
 
 from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
+from seq2see.models.unfinished import Usable
 from seq2see.tasks.run import evaluate_own
 from seq2see.tasks.table import load, load_pictures
+from seq2see.training import checkpoint
 from seq2see.training.loop import Training
 
 EVERY_2 = ("train.checkpoint_every=2", "train.average=3", "train.steps=20")
+TO_CONTINUE = "to continue: the same command with --resume"
 
 
 @pytest.fixture
@@ -81,6 +84,48 @@ def test_a_corrupt_checkpoint_is_not_used(small: Any, tmp_path: Path, killed_aft
         load(tmp_path / "run", "cpu")
 
 
+@pytest.mark.usefixtures("scored")
+@pytest.mark.parametrize("moment", ["listed", "verified"])
+def test_a_checkpoint_that_is_pruned_meanwhile_is_replaced_by_the_next(
+    small: Any, tmp_path: Path, killed_after: Any, capsys: Any, monkeypatch: Any, moment: str
+) -> None:
+    with killed_after(7):
+        small.train("run", *EVERY_2)
+    real = Usable.weights
+
+    def pruned(self: Usable) -> Path:
+        """Prune update 4 as a running training would, before or after it is verified."""
+        path = real(self) if moment == "verified" else None
+        if self.folder.name == "update-00000004":
+            checkpoint.remove(self.folder)
+        return path or real(self)
+
+    monkeypatch.setattr(Usable, "weights", pruned)
+    run = tmp_path / "run"
+    translator = load(run, "cpu")
+    *_, last = capsys.readouterr().err.splitlines()
+    assert "using update-00000002, the best so far (validation loss 1.9" in last
+    saved = safetensors.torch.load_file(run / "checkpoints/update-00000002/ema.safetensors")
+    own = dict(translator.model.named_parameters())
+    assert all(torch.equal(own[name], tensor) for name, tensor in saved.items())
+
+
+def test_without_any_checkpoint_left_the_refusal_is_one_line(
+    small: Any, tmp_path: Path, killed_after: Any, monkeypatch: Any
+) -> None:
+    with killed_after(2):
+        small.train("run", *EVERY_2)
+
+    def pruned(self: Usable) -> Path:
+        checkpoint.remove(self.folder)
+        raise InputError(f"{self.folder}: gone")
+
+    monkeypatch.setattr(Usable, "weights", pruned)
+    says = r"run/model.safetensors: cannot read the weights: no such file$"
+    with pytest.raises(InputError, match=says):
+        load(tmp_path / "run", "cpu")
+
+
 def test_a_finished_model_takes_precedence(trained: Path, capsys: Any) -> None:
     assert ModelDirectory.open(trained).weights_file == trained / "model.safetensors"
     assert capsys.readouterr().err == ""
@@ -120,9 +165,9 @@ def interruptible() -> Iterator[None]:
 def stopped(
     call: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """Train by the command line, interrupted in an update; return the last line of stderr."""
+    """Train by the command line, interrupted in an update; return the last lines of stderr."""
 
-    def train(update: int, *settings: str, asked: signal.Signals = signal.SIGINT) -> str:
+    def train(update: int, *settings: str, asked: signal.Signals = signal.SIGINT) -> list[str]:
         real = Training._update
 
         def interrupted(self: Training, *given: Any) -> None:
@@ -136,7 +181,8 @@ def stopped(
             out = ("--out", tmp_path / "run", "--device", "cpu", "--resume")
             code, _, error = call("train", small.path, *out, *options)
         assert code == 1 and "Traceback" not in error
-        return str(error.splitlines()[-1].removeprefix(f"seq2see: {tmp_path / 'run'}: "))
+        _, _, last = error.partition(f"seq2see: {tmp_path / 'run'}: ")
+        return list(last.splitlines())
 
     yield train
 
@@ -144,25 +190,26 @@ def stopped(
 @pytest.mark.usefixtures("interruptible", "scored")
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_says_where_it_is_and_what_to_use(stopped: Any, asked: Any) -> None:
-    assert stopped(1, *EVERY_2, asked=asked) == (
-        "stopped; the last checkpoint is update-00000001, and its model can be used already: "
-        "update-00000001, the newest, which is not validated; "
-        "to go on: the same command with --resume"
-    )
-    assert stopped(7, *EVERY_2, asked=asked) == (
-        "stopped; the last checkpoint is update-00000007, and its model can be used already: "
-        "update-00000004, the best so far (validation loss 0.100); "
-        "to go on: the same command with --resume"
-    )
+    assert stopped(1, *EVERY_2, asked=asked) == [
+        "stopped; the last checkpoint is update-00000001",
+        "its model can be used already: update-00000001, the newest, which is not validated",
+        TO_CONTINUE,
+    ]
+    assert stopped(7, *EVERY_2, asked=asked) == [
+        "stopped; the last checkpoint is update-00000007",
+        "its model can be used already: update-00000004, the best so far (validation loss 0.100)",
+        TO_CONTINUE,
+    ]
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_a_stopped_extension_says_that_its_model_stays(stopped: Any, small: Any) -> None:
     small.train("run", *EVERY_2[:2], "train.steps=2")
-    assert stopped(3, *EVERY_2) == (
-        "stopped; the last checkpoint is update-00000003, and its finished model can be used as "
-        "before; to go on: the same command with --resume"
-    )
+    assert stopped(3, *EVERY_2) == [
+        "stopped; the last checkpoint is update-00000003",
+        "its finished model can be used as before",
+        TO_CONTINUE,
+    ]
 
 
 def test_a_run_stopped_while_it_is_scored_says_so(
@@ -175,10 +222,11 @@ def test_a_run_stopped_while_it_is_scored_says_so(
     out = tmp_path / "run"
     steps = ("--set", "train.steps=2")
     code, _, error = call("train", small.path, "--out", out, "--device", "cpu", *steps)
-    assert code == 1 and error.splitlines()[-1] == (
-        f"seq2see: {out}: stopped; the last checkpoint is update-00000002; its model is finished, "
-        "but not scored; to go on: the same command with --resume"
-    )
+    assert code == 1 and error.splitlines()[-3:] == [
+        f"seq2see: {out}: stopped; the last checkpoint is update-00000002",
+        "its model is finished, but not scored",
+        TO_CONTINUE,
+    ]
 
 
 def test_a_run_stopped_before_its_first_checkpoint_says_so(
@@ -187,6 +235,8 @@ def test_a_run_stopped_before_its_first_checkpoint_says_so(
     monkeypatch.setattr(Training, "run", interrupted_after(0))
     out = tmp_path / "run"
     code, _, error = call("train", small.path, "--out", out, "--device", "cpu")
-    assert code == 1
-    says = f"{out}: stopped before the first checkpoint, so there is no model to use yet; to go on"
-    assert error.splitlines()[-1].startswith(f"seq2see: {says}")
+    assert code == 1 and error.splitlines()[-3:] == [
+        f"seq2see: {out}: stopped before the first checkpoint",
+        "there is no model to use yet",
+        TO_CONTINUE,
+    ]

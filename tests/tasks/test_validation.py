@@ -57,8 +57,11 @@ def test_text_is_validated_on_a_share(captions: Any, task: str, monkeypatch: Any
     again = work.validate(opened.model, data, 0.5)
     assert whole.examples.startswith("20 of 20 sentences")
     assert half.examples.startswith("10 of 20 sentences")
+    assert (whole.share, half.share) == (1.0, 0.5)
     assert half.loss != whole.loss and (half.loss, half.samples) == (again.loss, again.samples)
     assert whole.scoring_seconds > 0 and half.scoring_seconds > 0
+    monkeypatch.setattr("seq2see.tasks.predict.FEWEST", 4)
+    assert work.validate(opened.model, data, 0.01).share == 0.2  # more than was asked for
     sources = [source for source, *_ in half.samples]
     assert len(set(sources)) == len(sources)
 
@@ -69,7 +72,8 @@ def test_pictures_are_validated_on_a_share(dots: Any, monkeypatch: Any) -> None:
     work = task_of(opened.recipe)
     data: Any = work.data(None, History())
     result = work.validate(opened.model, data, 0.5)
-    assert result.examples == "6 of 12 pictures" and result.scoring_seconds > 0
+    assert result.examples == "6 of 12 pictures" and result.share == 0.5
+    assert result.scoring_seconds > 0
 
 
 def test_the_expected_time_of_the_test_sets_grows_with_them_and_the_beam(

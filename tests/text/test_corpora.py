@@ -65,6 +65,22 @@ def test_aligned_files_may_have_a_header(tmp_path: Path) -> None:
     assert table == Table([("eins", "one")], [note])
 
 
+def test_duplicate_and_untranslated_pairs_are_counted(tmp_path: Path) -> None:
+    again = "Satz  0\tsentence satz 0\nsatz 1\tsentence satz 1\nsatz 1\tsentence satz 1\n"
+    sides = "London\tlondon\n<br>\t<br>\n"
+    write(tmp_path, val__tsv="x\ty\n", clean__tsv=numbered(9))
+    write(tmp_path, again__tsv=numbered(9) + again, both__tsv=numbered(9) + again + sides)
+
+    def notes(name: str) -> list[str]:
+        keys = {"train": name, "val": "val.tsv", "test": "val.tsv"}
+        return list(corpora.load(config(**keys), tmp_path).notes)
+
+    assert notes("clean.tsv") == []
+    assert notes("again.tsv") == ["12 training pairs, all kept · duplicates: 3"]
+    untranslated = "untranslated (source = target): 2"
+    assert notes("both.tsv") == [f"14 training pairs, all kept · duplicates: 3 · {untranslated}"]
+
+
 def test_a_note_on_a_file_is_made_once(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="de\ten\n" + numbered(3))
     corpus = corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), tmp_path)

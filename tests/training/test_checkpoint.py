@@ -187,6 +187,20 @@ def test_checkpoints_are_listed_oldest_first_without_unfinished_ones(tmp_path: P
     assert checkpoint.saved_in(tmp_path / "nothing") == []
 
 
+def test_a_checkpoint_is_never_seen_half_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("update-1", "update-2"):
+        checkpoint.save(tmp_path / name, example())
+    with monkeypatch.context() as context:
+        context.setattr(checkpoint.shutil, "rmtree", lambda *_, **__: None)  # killed before it
+        checkpoint.remove(tmp_path / "update-1")
+    assert [path.name for path in checkpoint.saved_in(tmp_path)] == ["update-2"]
+    checkpoint.remove(tmp_path / "update-2")
+    assert not (tmp_path / "update-2").exists() and not (tmp_path / ".update-2.old").exists()
+    checkpoint.remove(tmp_path / "update-2")  # it may be gone already
+
+
 def test_average_is_the_mean(tmp_path: Path) -> None:
     for update, value in enumerate((1.0, 2.0, 6.0)):
         checkpoint.save(tmp_path / f"update-{update}", example(value))

@@ -1,6 +1,6 @@
 """The load of other processes: said once, taken back for good, unknown without a complaint."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -51,21 +51,31 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     yield made
 
 
-def test_a_busy_machine_is_said_once_and_taken_back_for_good(two_cores: Machine) -> None:
+BUSY = "the machine is busy: other processes use 1.0 of 2 cores; training will be slower"
+FREE = "the machine is free again: other processes use 0.0 of 2 cores"
+
+
+def lines_under(loads: Iterable[float], two_cores: Machine) -> list[tuple[int, str]]:
+    """Lines on a machine under these loads, ten seconds each, with the place of the load."""
     load = Load(threads=2)
     lines = []
-    for others in (0.1, 1.0, 1.1, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0):
+    for place, others in enumerate(loads):
         for _ in range(10):
             two_cores.run(1.0, 1.0 - others / 2, others)
-            lines.append(load.check())
+            lines.append((place, load.check()))
         assert load.others == pytest.approx(others, abs=1e-6)
-    busy = "the machine is busy: other processes use 1.0 of 2 cores; training will be slower"
-    free = "the machine is free again: other processes use 0.0 of 2 cores"
-    assert [(number // 10, line) for number, line in enumerate(lines) if line] == [
-        (1, busy),
-        (7, free),
-        (12, busy),
-    ]
+    return [(place, line) for place, line in lines if line]
+
+
+def test_a_busy_machine_is_said_once_and_taken_back_for_good(two_cores: Machine) -> None:
+    loads = (0.1, 1.0, 1.1, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+    assert lines_under(loads, two_cores) == [(1, BUSY), (6, FREE), (12, BUSY)]
+
+
+def test_a_load_that_comes_and_goes_is_said_ever_less_often(two_cores: Machine) -> None:
+    loads = [float(place // 10 % 2) for place in range(500)]  # 100 seconds each, for 83 minutes
+    said = [place for place, _ in lines_under(loads, two_cores)]
+    assert said == [10, 21, 33, 47]
 
 
 def test_a_core_that_training_would_not_use_is_no_loss(two_cores: Machine) -> None:

@@ -15,19 +15,21 @@ from seq2see.training.validation import affordable, validate
 
 
 class Slow:
-    """A validation that takes a fixed time and a time per share."""
+    """A validation that takes a fixed time and a time per share, of which it has a least one."""
 
-    def __init__(self, fixed: float, whole: float) -> None:
+    def __init__(self, fixed: float, whole: float, least: float = 0.0) -> None:
         self.fixed = fixed
         self.whole = whole
+        self.least = least
         self.now = 0.0
         self.shares: list[float] = []
 
     def __call__(self, model: nn.Module, share: float) -> Validation:
         assert not model.training
         self.shares.append(share)
-        self.now += self.fixed + share * self.whole
-        return Validation(1.0, {}, "", [])
+        used = max(share, self.least)
+        self.now += self.fixed + used * self.whole
+        return Validation(1.0, {}, "", [], share=used)
 
 
 @pytest.fixture
@@ -37,8 +39,8 @@ def model() -> nn.Module:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    def make(fixed: float, whole: float) -> Slow:
-        made = Slow(fixed, whole)
+    def make(fixed: float, whole: float, least: float = 0.0) -> Slow:
+        made = Slow(fixed, whole, least)
         monkeypatch.setattr(validation.time, "perf_counter", lambda: made.now)
         return made
 
@@ -54,6 +56,21 @@ def test_the_share_takes_about_the_time_allowed(
     run = slow(fixed, whole)
     assert affordable(model, run, limit=3.0) == pytest.approx(expected)
     assert run.now <= 3 * 4 / 3 + 300 / 64  # the probes cost little
+
+
+@pytest.mark.parametrize("least", [0.01, 0.06, 0.2])
+def test_a_small_set_is_not_thought_slower_than_it_is(
+    slow: Any, model: nn.Module, least: float
+) -> None:
+    run = slow(0.0, 12.0, least)  # the smallest probe takes more than its share
+    assert affordable(model, run, limit=3.0) == pytest.approx(0.25)
+    assert run.now <= 3 * 4 / 3  # the probes cost little
+
+
+def test_a_set_that_is_too_small_to_be_divided_is_used_as_a_whole(
+    slow: Any, model: nn.Module
+) -> None:
+    assert affordable(model, slow(0.0, 2.0, 1.0), limit=3.0) == 1.0
 
 
 def test_fixed_costs_never_make_it_longer(slow: Any, model: nn.Module) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seq2see.cli.options import check_plain
 from seq2see.ct2.engines import load
 from seq2see.errors import InputError
 from seq2see.tasks.translation_engine import TranslationEngine
@@ -42,6 +43,8 @@ def read(
         raise InputError(f"{names}: only one system; compare at least two, the baseline first")
     if train is not None and source is None:
         raise InputError(f"--train {train}: counts the rare words of the source; give --source too")
+    files = [path for path in paths if not path.is_dir()]
+    check_plain(reference, *files, *filter(None, [source, train]))
     references = read_lines(reference)
     sources = None if source is None else _aligned(source, reference, len(references))
     systems: dict[str, list[str]] = {}

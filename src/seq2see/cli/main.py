@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import seq2see
-from seq2see.cli import bench, language, paint, see, training, translation
+from seq2see.cli import bench, evaluation, language, paint, see, training, translation
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
@@ -17,7 +17,7 @@ COMMANDS = (
     training.train,
     translation.translate,
     translation.score,
-    translation.evaluate,
+    evaluation.evaluate,
     translation.compare,
     translation.export,
     language.generate,

@@ -13,6 +13,8 @@ import typer
 from seq2see.errors import InputError
 from seq2see.files import write_text
 
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")  # endings of files with columns or keys
+
 
 def _recipes(begun: str) -> list[str]:
     """Complete the name of a shipped recipe on the shell."""
@@ -49,10 +51,20 @@ def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], 
         if reference is not None:
             raise InputError("--reference needs the --source that it translates")
         return [], []
+    check_plain(source)
     if reference is None:
         return read_lines(source), []
+    check_plain(reference)
     sources, references = read_aligned(source, reference)
     return sources, references
+
+
+def check_plain(*paths: Path) -> None:
+    """Refuse files that are tables by their names: a raw line of theirs is not a sentence."""
+    for path in paths:
+        if path.name.lower().removesuffix(".gz").endswith(TABLES):
+            rule = "this command takes plain text, one sentence per line"
+            raise InputError(f"{path}: a table; {rule}, and a recipe takes tables as data.test")
 
 
 def warn_of_files(texts: Iterable[str], command: str, model: Path, from_stdin: bool = True) -> None:

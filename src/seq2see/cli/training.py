@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 
 from seq2see.cli.options import Data, Device, RecipeName, Set
-from seq2see.errors import WorkError
 from seq2see.recipe.schema import Recipe
 
 Minutes = Annotated[
@@ -48,7 +47,7 @@ def demo(
     try:
         demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
     except KeyboardInterrupt as interrupt:
-        raise _stopped(interrupt, "to go on: the same command") from None
+        raise _stopped(interrupt, "to continue: the same command") from None
 
 
 def train(
@@ -76,7 +75,10 @@ def train(
     Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
     _announce(recipe, out)
     from seq2see.tasks.run import train
+    from seq2see.tasks.run_directory import holds_run
 
+    if resume and not holds_run(out):
+        print(f"{out} holds no run yet: starting one …", file=sys.stderr)
     try:
         train(
             recipe,
@@ -88,7 +90,7 @@ def train(
             device=device,
         )
     except KeyboardInterrupt as interrupt:
-        raise _stopped(interrupt, "to go on: the same command with --resume") from None
+        raise _stopped(interrupt, "to continue: the same command with --resume") from None
 
 
 def _announce(recipe: str, out: Path) -> None:
@@ -96,6 +98,11 @@ def _announce(recipe: str, out: Path) -> None:
     print(f"training {recipe} into {out} …", file=sys.stderr, flush=True)
 
 
-def _stopped(interrupt: KeyboardInterrupt, how: str) -> WorkError:
-    """Turn an interruption into a message that says how to continue."""
-    return WorkError(f"{interrupt}; {how}" if interrupt.args else "stopped")
+def _stopped(interrupt: KeyboardInterrupt, how: str) -> typer.Exit:
+    """Print the state of an interrupted run and how to continue it; return the end of the command.
+
+    This is no mistake of the user, so it may take several lines.
+    """
+    lines = [str(interrupt), how] if interrupt.args else ["stopped"]
+    print("seq2see:", "\n".join(lines), file=sys.stderr)
+    return typer.Exit(1)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256
+from seq2see.models.nearest import no_such_directory
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.translation_engine import Ids, TranslationEngine
 from seq2see.text import tokenizers
@@ -270,7 +271,7 @@ def load(directory: str | Path, *, alone: bool = False) -> Engine:
     """Open an exported model; `alone` takes one thread, the fastest for a single sentence."""
     directory = Path(directory)
     if not directory.is_dir():
-        raise InputError(f"{directory}: no such model directory")
+        raise no_such_directory(directory)
     if not exported(directory):
         raise InputError(
             f"{directory}: not exported; first: seq2see export --model {directory} --out DIR"

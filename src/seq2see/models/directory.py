@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from seq2see.errors import InputError
+from seq2see.models.nearest import no_such_directory
 from seq2see.models.unfinished import saved_in, usable
 from seq2see.models.weights import Tensors, copy_into, renamed
 from seq2see.pictures.augment import Format
@@ -34,7 +35,7 @@ class ModelDirectory:
         """Read the recipe; refuse a directory without a model or a checkpoint."""
         path = Path(path)
         if not path.is_dir():
-            raise InputError(f"{path}: no such model directory")
+            raise no_such_directory(path)
         if (path / "engine.json").is_file():
             use = "for translate, score, evaluate and compare alone"
             raise InputError(
@@ -56,8 +57,9 @@ class ModelDirectory:
         best = usable(self.path, self.recipe.train.choose)
         if best is None:
             raise InputError(f"{path}: cannot read the weights: no such file")
+        file = best.weights()
         print(f"{self.path}: unfinished; using {best.about}", file=sys.stderr)
-        return best.weights()
+        return file
 
     @cached_property
     def history(self) -> History:
@@ -74,6 +76,16 @@ class ModelDirectory:
         return Format.load(self.path)
 
     def weights(self) -> Tensors:
+        """Read the weights."""
+        if not (self.path / WEIGHTS).is_file():
+            try:
+                return self._read_weights()
+            except InputError:
+                # A running training may have pruned the checkpoint meanwhile: choose once more.
+                vars(self).pop("weights_file", None)
+        return self._read_weights()
+
+    def _read_weights(self) -> Tensors:
         try:
             return renamed(safetensors.torch.load_file(self.weights_file))
         except (SafetensorError, OSError) as error:

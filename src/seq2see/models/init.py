@@ -29,6 +29,7 @@ Rows = dict[str, object]  # part of a model → what the rows of its matrix stan
 class Inherited:
     """Names of the weights that were copied, that are new, and that were left behind."""
 
+    digest: str  # SHA-256 of the parent's file
     copied: list[str]
     new: list[str]
     left: list[str]
@@ -44,7 +45,7 @@ class Inherited:
         """The entry of log.jsonl."""
         return {
             "model": str(parent.path),
-            "sha256": sha256(parent.weights_file),
+            "sha256": self.digest,
             "taken": self.copied,
             "new": self.new,
             "left": self.left,
@@ -95,6 +96,7 @@ def inherit(
     The position embeddings of larger or smaller patches are interpolated.
     """
     there = parent.weights()
+    digest = sha256(parent.weights_file)  # at once: a running training may prune the file
     copied: dict[str, str] = {}
     for name, own in weights(model).items():
         origin = _name_in(there, name)
@@ -109,7 +111,7 @@ def inherit(
     if not any(there[origin].dim() > 1 for origin in copied.values()):  # biases alone are no start
         raise InputError(f"--init {parent.path}: none of its matrices fits this recipe's model")
     new = [name for name in weights(model) if name not in copied]
-    return Inherited(list(copied), new, sorted(there.keys() - copied.values()))
+    return Inherited(digest, list(copied), new, sorted(there.keys() - copied.values()))
 
 
 def _name_in(there: Tensors, name: str) -> str | None:

@@ -10,8 +10,9 @@ from rich.markup import escape
 from seq2see.models.directory import ModelDirectory
 from seq2see.tasks.finished import Finished, Total
 from seq2see.tasks.protocol import Data
-from seq2see.tasks.run_directory import Growth
+from seq2see.tasks.run_directory import Growth, last_choice
 from seq2see.training.loop import Training
+from seq2see.training.schedule import learning_rate
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ def adapt_position(training: Training, start: Start, digest: str) -> None:
         now = Total.of(training.config.model_dump())
         reporter.say(escape(f"extending the run {before.raised_to(now)}{_schedule(training)}"))
         reporter.write("extended", before=str(before), now=str(now))
+        if at.update == start.finished.updates:  # else it was begun by an earlier process
+            at.earlier = _earlier_score(training, start.finished.folder)
+            at.best_since = None
         if at.stale(training.config) and at.update == start.finished.updates:
             at.since_best = 0
             stopped = f"it had stopped early, after {training.config.patience} validations"
@@ -71,10 +75,41 @@ def adapt_position(training: Training, start: Start, digest: str) -> None:
         at.batch = 0
 
 
+def _earlier_score(training: Training, folder: Path) -> float | None:
+    """The validation score of a finished model; if that is an average, only the log knows it."""
+    score = last_choice(folder).get("score")
+    if score is None:
+        return max(training.position.validations.values(), default=None)
+    return -float(score) if training.config.choose == "loss" else float(score)
+
+
+def no_gain(training: Training, start: Start) -> str:
+    """One line if a run is no better than the model that it extends or starts from, else ""."""
+    at, config = training.position, training.config
+    if at.earlier is None or (at.best_since is not None and at.best_since > at.earlier):
+        return ""
+    if at.best_since is None:
+        return "the extension gained nothing: its budget was too small for an update"
+    before, since = (f"{abs(score):.3f}" for score in (at.earlier, at.best_since))
+    figures = f"validation {config.choose} {before} before and {since} at best since"
+    if start.finished is None:
+        way = "a lower train.lr or a larger budget may help"
+        return f"the run gained nothing over the weights it started from: {figures}; {way}"
+    way = ""
+    if config.schedule == "linear":
+        raised = "train.schedule = 'linear' has raised the learning rate again"
+        way = f"; {raised}, and a larger budget may help"
+    return f"the extension gained nothing: {figures}{way}"
+
+
 def _schedule(training: Training) -> str:
     """The way in which the learning rate differs from that of one long run."""
-    if training.config.schedule == "linear":
-        return "; the learning rate follows its schedule over the larger budget"
-    if training.position.warmup:
-        return f"; the warm-up was {training.position.warmup} updates"
+    config, at = training.config, training.position
+    if config.schedule == "linear":
+        progress = training.budget.progress()
+        rate = learning_rate(config, training.width, at.update + 1, progress, at.warmup)
+        share = rate / config.peak(training.width)
+        return f"; the learning rate starts again at about {share:.0%} of its peak"
+    if at.warmup:
+        return f"; the warm-up was {at.warmup} updates"
     return ""

@@ -134,6 +134,7 @@ class Diffusion:
             summary,
             samples=[],
             examples=f"{len(lines):,} of {len(examples.pictures):,} pictures",
+            share=len(lines) / len(examples.pictures),
             scoring_seconds=seconds * tested / len(painted),
             sheet=sheet(pictures[shown], SHEET_COLUMNS, labels=[prompts[place] for place in shown]),
         )

@@ -164,9 +164,12 @@ class Images:
         figures = {"perplexity": predictions.perplexity, "accuracy": predictions.accuracy}
         summary = f"perplexity {predictions.perplexity:.2f} · {predictions.accuracy:.2%} right"
         used = f"{len(kept):,} of {len(examples.labels):,} pictures"
+        used_share = len(kept) / len(examples.labels)
         tested = sum(len(test) for test in data.corpus.tests.values())
         scoring = predictions.seconds * tested / len(kept)
-        return Validation(predictions.mean_loss, figures, summary, samples, used, scoring)
+        return Validation(
+            predictions.mean_loss, figures, summary, samples, used, used_share, scoring
+        )
 
     def score(self, opened: PictureModel, data: PictureData, test: str) -> Report:
         pictures = data.corpus.tests[test]

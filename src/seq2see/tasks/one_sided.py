@@ -172,6 +172,7 @@ class OneSidedTask(TextTask):
             self.summary(predictions),
             samples,
             f"{len(kept):,} of {len(lines):,} sentences",
+            len(kept) / len(lines),
             predictions.seconds * tested / len(kept),
         )
 

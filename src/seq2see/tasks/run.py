@@ -16,10 +16,11 @@ from seq2see.files import write_atomically, write_text
 from seq2see.models.build import pass_tokens
 from seq2see.models.directory import WEIGHTS, ModelDirectory, pick_device
 from seq2see.models.init import inherit
+from seq2see.models.weights import Tensors
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
-from seq2see.tasks.continuation import Overlap, Start, adapt_position
+from seq2see.tasks.continuation import Overlap, Start, adapt_position, no_gain
 from seq2see.tasks.finished import CARD, Finished
 from seq2see.tasks.one_sided import LanguageModel
 from seq2see.tasks.painter import Painter
@@ -170,8 +171,13 @@ def _train(
             reporter.say(escape(f"continuing from {saved[-1]}"))
             adapt_position(training, start, digest)
         training.position.corpus = digest
-        chosen = training.run()
-    path = folder / WEIGHTS
+        chosen = training.run(starts_trained=inherited is not None and not inherited.new)
+        if line := no_gain(training, start):
+            reporter.say(escape(line))
+    _write_weights(folder / WEIGHTS, chosen)
+
+
+def _write_weights(path: Path, chosen: Tensors) -> None:
     try:
         write_atomically(path, lambda file: file.write_bytes(safetensors.torch.save(chosen)))
     except OSError as error:

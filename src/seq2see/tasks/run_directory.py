@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seq2see.errors import InputError
 from seq2see.files import write_atomically, write_text
@@ -22,9 +23,14 @@ CHANGEABLE |= {f"diffusion.{key}" for key in ("sampler", "steps", "guidance", "t
 SECTIONS = ("data", "tokenizer", "model", "augment", "reduce", "train", "diffusion")
 
 
+def holds_run(folder: Path) -> bool:
+    """Whether a directory holds a run, even one that has saved nothing yet."""
+    return any((folder / name).exists() for name in ("recipe.toml", "checkpoints", WEIGHTS))
+
+
 def check(folder: Path, recipe: Recipe, resume: bool) -> None:
     """Refuse another run's directory, and to resume under another recipe."""
-    if any((folder / name).exists() for name in ("recipe.toml", "checkpoints", WEIGHTS)):
+    if holds_run(folder):
         if not resume:
             rule = "continue it with --resume, or choose another --out"
             raise InputError(f"{folder}: holds a run already; {rule}")
@@ -148,33 +154,39 @@ def begun(folder: Path) -> bool:
 
 
 def interruption(folder: Path) -> str:
-    """One line on an interrupted run: its last checkpoint, and the model to use."""
+    """Describe an interrupted run in short lines: its last checkpoint, and the model to use."""
     saved = checkpoint.saved_in(folder / "checkpoints")
     if not saved:
-        return f"{folder}: stopped before the first checkpoint, so there is no model to use yet"
+        return f"{folder}: stopped before the first checkpoint\nthere is no model to use yet"
     stopped = f"{folder}: stopped; the last checkpoint is {saved[-1].name}"
     if (folder / CARD).exists():
-        return f"{stopped}, and its finished model can be used as before"
+        return f"{stopped}\nits finished model can be used as before"
     if (folder / WEIGHTS).exists():
-        return f"{stopped}; its model is finished, but not scored"
+        return f"{stopped}\nits model is finished, but not scored"
     best = usable(folder, Recipe.load(folder / "recipe.toml").train.choose)
     assert best is not None  # there is a checkpoint
-    return f"{stopped}, and its model can be used already: {best.about}"
+    return f"{stopped}\nits model can be used already: {best.about}"
 
 
 def _digests(data: Data) -> dict[str, str]:
     return {name: part["sha256"] for name, part in data.parts.items()}
 
 
-def training_facts(folder: Path) -> dict[str, object]:
-    """Read from the log how the weights were trained."""
-    chosen: dict[str, object] = {}
+def last_choice(folder: Path) -> dict[str, Any]:
+    """The event of the log that says how the weights were trained and chosen; {} without one."""
+    chosen: dict[str, Any] = {}
     log = folder / "log.jsonl"
     if log.exists():
         # A killed process may have left half a line, or half a character.
         for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
             if line.startswith('{"event": "chosen"') and line.endswith("}"):
                 chosen = json.loads(line)
+    return chosen
+
+
+def training_facts(folder: Path) -> dict[str, object]:
+    """Read from the log how the weights were trained."""
+    chosen = last_choice(folder)
     # Seconds count from the command to the choice of the weights, without the test sets.
     names = ("weights", "seconds", "validation_seconds", "updates", "epochs")
     facts = {key: chosen.get(key) for key in names}

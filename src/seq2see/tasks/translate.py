@@ -76,6 +76,7 @@ class Translate(TextTask):
             f"perplexity {perplexity:.2f} · BLEU {bleu:.1f} (greedy)",
             [(*texts[place], outputs[place]) for place in shown],
             f"{len(kept):,} of {len(lines):,} sentences ({len(texts):,} of them translated)",
+            len(translated) / most,  # which takes most of the time
             self._scoring_seconds(data, texts, outputs, seconds),
         )
 

@@ -34,13 +34,14 @@ def load(
     A history with held-out sets is that of the run itself, which keeps them.
     """
     from seq2see.text.history import History
-    from seq2see.text.separation import separated
+    from seq2see.text.separation import repetitions, separated
 
     history = history or History()
     load_splits = _load_captions if config.corpus == "captions" else _load_files
     corpus = separated(load_splits(config, data, history, progress), history)
     return replace(
         corpus,
+        notes=[*corpus.notes, *repetitions(corpus.history.train)],
         train=joined(corpus.train, config.join),
         val=joined(corpus.val, config.join),
         tests={name: joined(test, config.join) for name, test in corpus.tests.items()},

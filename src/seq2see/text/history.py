@@ -122,6 +122,17 @@ def shared(prints: Fingerprints, others: Sequence[Fingerprints]) -> Flags:
     return np.asarray(np.isin(prints, known).any(axis=1), dtype=np.bool_)
 
 
+def seen_in_training(folder: Path, pairs: Iterable[Pair]) -> int | None:
+    """Count the pairs with a sentence that a model, or a known ancestor, was trained on.
+
+    None if the directory does not tell: that of an earlier version, or an export.
+    """
+    history = History.load(folder)
+    if history is None or not len(history.train):
+        return None
+    return int(history.inherited().saw(fingerprints(pairs)).sum())
+
+
 def other_data(history: History, missing: int, count: int) -> InputError:
     """The refusal to continue or to evaluate on data that lacks the model's."""
     lack = f"{missing:,} of its {count:,} pairs are missing"

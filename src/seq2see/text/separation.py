@@ -7,7 +7,16 @@ from itertools import compress
 
 import numpy as np
 
-from seq2see.text.history import History, all_seen, empty, fingerprints, keys, other_data, shared
+from seq2see.text.history import (
+    Fingerprints,
+    History,
+    all_seen,
+    empty,
+    fingerprints,
+    keys,
+    other_data,
+    shared,
+)
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Parallel, Splits
 
@@ -69,6 +78,18 @@ def separated(splits: Splits, history: History) -> Corpus:
         train = Parallel.of("train", compress(train.pairs, ~leaks), train.dropped)
     own = replace(history, train=prints[~leaks], held_out=held_out)
     return Corpus(train, val, tests, own, notes, int(leaks.sum()))
+
+
+def repetitions(prints: Fingerprints) -> list[str]:
+    """Count duplicate and untranslated training pairs, in one line for the user if there are any.
+
+    Case and spacing make no difference.
+    """
+    duplicates = len(prints) - len(np.unique(keys(prints)))
+    untranslated = int(np.sum(prints[:, 0] == prints[:, 1]))
+    counts = {"duplicates": duplicates, "untranslated (source = target)": untranslated}
+    parts = [f"{name}: {count:,}" for name, count in counts.items() if count]
+    return [" · ".join([f"{len(prints):,} training pairs, all kept", *parts])] if parts else []
 
 
 def _unseen(held_out: Parallel, history: History) -> Parallel:

@@ -1,5 +1,6 @@
 """Checkpoints: everything a run needs to resume, as safetensors and JSON with checksums."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -53,6 +54,23 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         message = f"{folder}: cannot write the checkpoint: {error}; earlier checkpoints are kept"
         raise WorkError(message) from None
+
+
+def remove(folder: Path) -> None:
+    """Delete a checkpoint under another name: folders of the final name are complete."""
+    hidden = folder.with_name(f".{folder.name}.old")
+    with contextlib.suppress(OSError):
+        os.replace(folder, hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def keep(folder: Path, names: set[str]) -> None:
+    """Remove all checkpoints under a folder but those of these names."""
+    for left_over in folder.glob(".update-*"):  # of a process that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    for saved in saved_in(folder):
+        if saved.name not in names:
+            remove(saved)
 
 
 def load(folder: Path) -> Checkpoint:

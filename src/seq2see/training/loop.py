@@ -1,7 +1,6 @@
 """The training loop: from a fresh or resumed model to the weights that validation chose."""
 
 import math
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -91,8 +90,11 @@ class Training:
             name: s for name, s in self.position.validations.items() if name in there
         }
 
-    def run(self) -> Tensors:
+    def run(self, starts_trained: bool = False) -> Tensors:
+        """Train; weights that `starts_trained` says to be another model's are validated first."""
         self.budget.begin()
+        if starts_trained:
+            self._validate_start()
         self.reporter.mark(self.budget.seconds(), self.position.tokens)
         self.model.train()
         with Stop(self.reporter.say) as stop:
@@ -112,6 +114,13 @@ class Training:
         if self.position.name() not in self.position.validations:
             self._checkpoint()
         return self._choose()
+
+    def _validate_start(self) -> None:
+        """Note the score of the first weights, so that the end can tell whether the run gained."""
+        result = self._validate({})
+        if math.isfinite(result.loss):
+            self.position.earlier = self._score(result)
+            self.reporter.start(result)
 
     def _updates_of_epoch(self) -> Iterator[tuple[Examples, list[list[int]]]]:
         """Yield the rest of this epoch's examples in groups of `accumulate` batches of lines."""
@@ -243,6 +252,8 @@ class Training:
             names = at.to_average(self.config)
             mean = checkpoint.average([self.folder / name for name in names], group)
             score = self._score(self._validate(mean))
+            if at.best_since is not None:  # else nothing in the average is new
+                at.best_since = max(score, at.best_since)
             if score > kept:
                 chosen, kept = mean, score
                 kind = f"the average of {', '.join(names)}"
@@ -267,11 +278,7 @@ class Training:
     def _prune(self) -> None:
         """Keep the newest checkpoint to resume from, the best to choose, and those to average."""
         at = self.position
-        wanted = {at.best(), at.name(), *at.to_average(self.config)}
-        unfinished = self.folder.glob(".update-*")  # of a process that was killed while it wrote
-        for folder in (*checkpoint.saved_in(self.folder), *unfinished):
-            if folder.name not in wanted:
-                shutil.rmtree(folder, ignore_errors=True)
+        checkpoint.keep(self.folder, {at.best(), at.name(), *at.to_average(self.config)})
 
     def _last_good(self) -> str:
         saved = checkpoint.saved_in(self.folder)

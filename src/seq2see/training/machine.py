@@ -6,7 +6,6 @@ import psutil
 
 WINDOW_SECONDS = 10.0
 BUSY_CORES = 0.25  # that this process lacks
-WINDOWS_TO_CHANGE = 3  # in a row, before a message contradicts the one before
 
 
 class Load:
@@ -17,8 +16,8 @@ class Load:
         self.cores = psutil.cpu_count() or 1
         self.others: float | None = None  # cores in the last window; unknown at first
         self.busy = False
-        self.announced = False  # whether a line was returned
         self.contradictions = 0  # windows in a row that contradict `busy`
+        self.patience = 1  # of them until a line says so; doubled with each line
         self.last = self._read()
 
     def check(self) -> str:
@@ -39,10 +38,10 @@ class Load:
         missing = others + self.threads - self.cores
         changed = (min(missing, others) > BUSY_CORES) != self.busy
         self.contradictions = self.contradictions + 1 if changed else 0
-        if self.contradictions < (WINDOWS_TO_CHANGE if self.announced else 1):
+        if self.contradictions < self.patience:
             return ""
         self.busy = not self.busy
-        self.announced = True
+        self.patience *= 2  # the end of a load is soon said; one that comes and goes is not
         self.contradictions = 0
         used = f"other processes use {others:.1f} of {self.cores} cores"
         if self.busy:

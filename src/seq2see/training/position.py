@@ -24,6 +24,8 @@ class Position:
     warmup: int = 0  # updates, if not as in the recipe
     validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
     since_best: int = 0  # validations
+    earlier: float | None = None  # score of the model that the run extends or starts from
+    best_since: float | None = None  # the best score after it
     tenths: int = 0  # of the budget, at the last checkpoint
     corpus: str = ""  # SHA-256 of the training set, which `batch` is a place in
 
@@ -45,6 +47,7 @@ class Position:
         best = not self.validations or score > max(self.validations.values())
         self.since_best = 0 if best else self.since_best + 1
         self.validations[self.name()] = score
+        self.best_since = score if self.best_since is None else max(score, self.best_since)
         return best
 
     def best(self) -> str:

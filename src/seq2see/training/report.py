@@ -34,6 +34,7 @@ class Validation:
     summary: str  # the figures in words
     samples: list[tuple[str, str, str]]  # source, reference, output
     examples: str = ""  # that were validated, in words
+    share: float = 1.0  # of a whole validation that this was, which may be more than was asked for
     scoring_seconds: float = 0.0  # expected for the test sets
     sheet: bytes | None = None  # samples that are pictures, as PNG
 
@@ -165,6 +166,11 @@ class Reporter:
         done = f"{steps:,} batches · {updates:,} updates · {samples:,} samples · {tokens:,} tokens"
         self.say(f"[dim]epoch {epoch} done · {done} · {clock(seconds)} · {used}[/dim]")
 
+    def start(self, result: Validation) -> None:
+        """Report the validation of weights that another model was trained to."""
+        self.write("start", loss=result.loss, **result.figures)
+        self.say(f"[bold]validation[/bold] before the first update · {_figures(result)}")
+
     def validation(
         self, result: Validation, *, update: int, epoch: int, best: bool, seconds: float
     ) -> None:
@@ -178,9 +184,8 @@ class Reporter:
             seconds=seconds,
             samples=result.samples,
         )
-        summary = " · ".join(filter(None, [f"loss {result.loss:.3f}", result.summary]))
         self.say(
-            f"[bold]validation[/bold] at update {update:,} · {clock(seconds)} · {summary}"
+            f"[bold]validation[/bold] at update {update:,} · {clock(seconds)} · {_figures(result)}"
             f"{' · best so far' if best else ''}"
         )
         if result.sheet is not None:
@@ -221,6 +226,10 @@ class Reporter:
             validation_seconds=validation_seconds,
         )
         self.say(f"kept {weights} (validation {by} {score:.3f}) after {clock(seconds)}")
+
+
+def _figures(result: Validation) -> str:
+    return " · ".join(filter(None, [f"loss {result.loss:.3f}", result.summary]))
 
 
 def fitting(parts: dict[str, str], width: int) -> str:

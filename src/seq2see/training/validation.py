@@ -50,12 +50,11 @@ def _validate(model: nn.Module, on_share: OnShare, budget: Budget) -> Validation
 def affordable(model: nn.Module, on_share: OnShare, limit: float) -> float:
     """Measure on growing shares which one takes about `limit` seconds, or less if it is all."""
     share = SMALLEST_PROBE
-    while True:
+    while share < 1:
         started = time.perf_counter()
-        on_share(model, share)
+        share = on_share(model, share).share  # of a small set, the fewest examples are more
         expected = share * limit / max(time.perf_counter() - started, 1e-6)
         if expected < PROBE_GROWTH * share:
-            return expected
+            return min(expected, 1.0)
         share *= PROBE_GROWTH
-        if share >= 1:
-            return 1.0
+    return 1.0
