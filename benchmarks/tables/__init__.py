@@ -45,6 +45,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/cost.md": {"complexity": attention.complexity},
     "docs/painting.md": {
         "judge": painting.judge,
+        "painted": painting.painted,
         "paint merging": painting.paint_merging,
         "paint parts": painting.paint_parts,
         "stable diffusion": stable_diffusion.steps,

@@ -1,9 +1,9 @@
-"""Tables of docs/painting.md, from `scenes_judge.py` and `seq2see bench paint`."""
+"""Tables of docs/painting.md, from `scenes_judge.py`, score cards and `seq2see bench paint`."""
 
 from collections.abc import Callable
 from typing import Any
 
-from tables.raw import NOT_YET, computer, raw, table
+from tables.raw import NOT_YET, cards, computer, raw, table
 
 WEAR = ("clean", "worn", "most worn")
 MEASURED = ("paint-64", "paint-32")  # results of `bench paint`, by the size of the model's pictures
@@ -30,6 +30,26 @@ def judge() -> str:
     speed = f"{min(speeds):,.0f} to {max(speeds):,.0f} a second"
     note = f"{first['pictures']:,} pictures of {size} in each cell, judged at {speed}"
     return f"{table(head, *body)}\n\n{note}; {computer(result)}"
+
+
+def painted() -> str:
+    """Show how often painted scenes are right, for each model that was trained to its end."""
+    attributes = ("colour", "shape", "size", "count", "relation")
+    head = ("minutes", "training pictures", "test set", "prompts", "guidance", "% right")
+    rows = [
+        (
+            f"{card['training']['seconds'] / 60:.0f}",
+            f"{card['training']['target_tokens']:,}",
+            f"`{name}`",
+            f"{test['prompts']:,}",
+            f"{card['recipe']['diffusion']['guidance']:g}",
+            f"{100 * test['accuracy']:.1f}",
+            *(f"{100 * test['attributes'][part]['accuracy']:.1f}" for part in attributes),
+        )
+        for card in cards("painted-*").values()
+        for name, test in card["tests"].items()
+    ]
+    return table((*head, *(f"% {part}" for part in attributes)), *rows) if rows else NOT_YET
 
 
 def paint_merging() -> str:
