@@ -65,11 +65,13 @@ def test_without_a_validation_the_newest_serves(
 
 
 def interrupted_after(updates: int) -> Any:
-    def average(self: Training) -> None:
+    """A method of `Training` that only interrupts it."""
+
+    def method(self: Training, **_: object) -> None:
         if self.position.update == updates:
             raise KeyboardInterrupt
 
-    return average
+    return method
 
 
 def test_a_corrupt_checkpoint_is_not_used(small: Any, tmp_path: Path, killed_after: Any) -> None:
