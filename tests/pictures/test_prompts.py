@@ -40,7 +40,7 @@ def test_a_prompt_has_words_but_not_too_many(prompt: str, most: int) -> None:
         return
     with pytest.raises(InputError) as refused:
         check_prompt(prompt, most, "prompt 1")
-    assert str(refused.value).startswith("prompt 1 ('") and "\n" not in str(refused.value)
+    assert str(refused.value).startswith("prompt 1 (") and "\n" not in str(refused.value)
 
 
 def test_scenes_have_prompts_up_to_the_longest() -> None:
