@@ -9,7 +9,7 @@ from torch import Tensor
 from seq2see.models.noise import Parts, Process, gaussian, keyed
 from seq2see.text.specials import PAD
 
-# Chosen on val for scenes: the layout, which the latest times decide, must not be neglected.
+# Above 0, since the latest times decide the layout. Other values were not tried.
 MEAN_LOG_ODDS = 0.4
 STD_LOG_ODDS = 1.2
 
