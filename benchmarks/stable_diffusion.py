@@ -13,9 +13,8 @@ All settings take turns in one process, every second round in reverse order; the
 over rounds, ratios compare times of the same round. Seconds by part come from an additional step
 of each setting. diffusers and tomesd have an environment of their own, which is created on first
 use (`peers/requirements/stable-diffusion.txt`, 1 GB). tomesd 0.1.3, its last version, works with
-diffusers 0.42.1: it patches the transformer blocks by the name of their class. Needs 8 GB of
-memory; on two quiet cores, three rounds take about ten minutes. Writes
-`results/stable-diffusion.json`.
+diffusers 0.42.1: it patches the transformer blocks by the name of their class. Needs 6 GB of
+memory; on two quiet cores, two rounds take four minutes. Writes `results/stable-diffusion.json`.
 """
 
 import argparse

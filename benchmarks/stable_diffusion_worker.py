@@ -56,7 +56,7 @@ KERNELS = {"fused": AttnProcessor2_0, "open": AttnProcessor}
 
 @dataclass(frozen=True)
 class Setting:
-    """How attention is computed, and who merges its tokens."""
+    """The kernel of attention, and the library that merges its tokens."""
 
     kernel: str  # fused: scaled_dot_product_attention; open: products and a softmax
     merging: str  # none, tomesd or seq2see

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from seq2see.scoring.painting import ATTRIBUTES
 from tables.raw import NOT_YET, cards, computer, raw, table
 
 WEAR = ("clean", "worn", "most worn")
@@ -34,7 +35,6 @@ def judge() -> str:
 
 def painted() -> str:
     """Show how often painted scenes are right, for each model that was trained to its end."""
-    attributes = ("colour", "shape", "size", "count", "relation")
     head = ("minutes", "training pictures", "test set", "prompts", "guidance", "% right")
     rows = [
         (
@@ -44,12 +44,12 @@ def painted() -> str:
             f"{test['prompts']:,}",
             f"{card['recipe']['diffusion']['guidance']:g}",
             f"{100 * test['accuracy']:.1f}",
-            *(f"{100 * test['attributes'][part]['accuracy']:.1f}" for part in attributes),
+            *(f"{100 * test['attributes'][part]['accuracy']:.1f}" for part in ATTRIBUTES),
         )
         for card in cards("painted-*").values()
         for name, test in card["tests"].items()
     ]
-    return table((*head, *(f"% {part}" for part in attributes)), *rows) if rows else NOT_YET
+    return table((*head, *(f"% {part}" for part in ATTRIBUTES)), *rows) if rows else NOT_YET
 
 
 def paint_merging() -> str:
