@@ -1,5 +1,7 @@
 """The U-Net and the diffusion Transformer: their grids, and a tiny one that learns to draw."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -8,7 +10,7 @@ from seq2see.decoding.denoising import Denoising, denoise
 from seq2see.models.diffusion import PromptEncoder
 from seq2see.models.dit import DiffusionTransformer
 from seq2see.models.noise import noise_process
-from seq2see.models.unet import UNet
+from seq2see.models.unet import UNet, coordinates
 from seq2see.recipe.schema import ModelConfig
 from seq2see.training.denoising import denoising_loss, draw_noise
 
@@ -28,8 +30,37 @@ def test_attention_leaves_every_position_in_its_place() -> None:
     for i, stage in enumerate(model.down):  # whose attention adds nothing at first
         inside = stage.block(stage.resize(x), condition)
         x = stage(x, condition, memory.pairs[f"down.{i}"], None)
-        assert torch.equal(x, inside)
+        positions = torch.unflatten(coordinates(stage.grid, inside.shape[1]), 0, stage.grid)
+        assert torch.equal(x, inside + positions.permute(2, 0, 1))
     assert x.shape == (2, 16, 4, 6)
+
+
+def test_coordinates_are_waves_along_rows_and_columns() -> None:
+    encoded = coordinates((2, 3), 8).view(2, 3, 8)
+    row, column = (1 + 0.5) / 2, (2 + 0.5) / 3
+    expected = [
+        f(math.pi * periods * place)
+        for place in (row, column)
+        for f in (math.sin, math.cos)
+        for periods in (1, 8)
+    ]
+    torch.testing.assert_close(encoded[1, 2], torch.tensor(expected))
+    assert torch.equal(encoded[0, 1, 4:], encoded[1, 1, 4:])  # of the column alone
+    assert torch.equal(encoded[0, 0, :4], encoded[0, 2, :4])  # of the row alone
+
+
+def test_a_place_has_the_same_coordinates_in_pictures_of_every_size() -> None:
+    small, large = coordinates((3, 3), 16).view(3, 3, 16), coordinates((9, 9), 16).view(9, 9, 16)
+    torch.testing.assert_close(small, large[1::3, 1::3])  # the centres of squares of nine
+
+
+def test_weights_of_a_unet_do_not_depend_on_the_size_of_its_pictures() -> None:
+    small, large = (
+        UNet(prompts(), (3, size, size), channels=(8, 16), attention=(1,), heads=2)
+        for size in (8, 16)
+    )
+    shapes = {name: weight.shape for name, weight in small.state_dict().items()}
+    assert shapes == {name: weight.shape for name, weight in large.state_dict().items()}
 
 
 def test_a_patch_of_the_transformer_is_painted_in_its_place() -> None:

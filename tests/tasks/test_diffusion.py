@@ -95,7 +95,7 @@ def test_every_model_learns_every_prediction(scenes: Scenes, kind: str, predict:
     if kind == "dit":
         lines = [line for line in recipe.splitlines() if not line.startswith(("channels", "att"))]
         scenes.path.write_text("\n".join(lines), encoding="utf-8")
-    settings = (*unet, f"model.kind={kind}", f"diffusion.predict={predict}", "train.steps=25")
+    settings = (*unet, f"model.kind={kind}", f"diffusion.predict={predict}", "train.steps=40")
     scenes.train("run", *settings, "train.checkpoint_every=5", "data.limit=6")
     losses = [event["loss"] for event in scenes.log("run", "validation")]
     assert losses[-1] < 0.97 * losses[0]

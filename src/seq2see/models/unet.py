@@ -3,6 +3,7 @@
 Shapes: B batch, C channels, H × W positions, E width of the condition.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -124,6 +125,9 @@ class Stage(nn.Module):
         self.block = block
         self.layer = layer
         self.grid = grid
+        if layer is not None:
+            width = layer.feed_forward.contract.out_features
+            self.register_buffer("positions", coordinates(grid, width), persistent=False)
 
     def forward(
         self,
@@ -141,7 +145,8 @@ class Stage(nn.Module):
         if self.layer is None:
             return x
         rows = x.permute(0, 2, 3, 1).flatten(1, 2)  # (B, H' · W', C')
-        rows = self.layer(rows, memory, trace=trace)
+        # Borders tell convolutions where they are, but faintly; "above" is learned much later then.
+        rows = self.layer(rows + self.positions, memory, trace=trace)
         return torch.unflatten(rows, 1, self.grid).permute(0, 3, 1, 2)  # (B, C', H', W')
 
 
@@ -182,6 +187,22 @@ def attention_layer(width: int, heads: int, memory_width: int, dropout: float) -
     zeroed(layer.cross_attention.output)
     zeroed(layer.feed_forward.contract)
     return layer
+
+
+def coordinates(grid: Grid, width: int) -> Tensor:
+    """Encode the positions of a grid, row by row: (H · W, C).
+
+    Half of the features are waves along the rows, half along the columns, from half a period to
+    four in the whole picture: the same places have the same waves in pictures of every size.
+    """
+    rate = math.pi * torch.logspace(0, 3, width // 4, base=2)  # (C/4,)
+    along = []
+    for size in grid:
+        angle = (torch.arange(size) + 0.5)[:, None] / size * rate
+        along.append(torch.cat([angle.sin(), angle.cos()], dim=1))  # (H or W, C/2)
+    rows, columns = along
+    pairs = rows[:, None].expand(*grid, -1), columns.expand(*grid, -1)  # (H, W, C/2) each
+    return torch.cat(pairs, dim=-1).flatten(0, 1)
 
 
 def _halve(channels: int) -> nn.Module:
