@@ -15,7 +15,7 @@ from seq2see.recipe.schema import Recipe
 from seq2see.tasks import run
 from seq2see.tasks.table import load
 from seq2see.text import corpora
-from seq2see.training import checkpoint
+from seq2see.training import checkpoint, machine
 from seq2see.training.loop import Training
 
 
@@ -40,6 +40,19 @@ def test_the_log_says_what_happened(small: Any) -> None:
     assert {"weights", "by", "score", "updates", "epochs", "tokens", "seconds"} <= chosen.keys()
     assert (chosen["updates"], chosen["epochs"]) == (epochs[1]["updates"], 2)
     assert 0 < chosen["validation_seconds"] < chosen["seconds"]
+
+
+def test_a_processor_without_bfloat16_computes_in_float32_and_says_so(
+    small: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (run, machine):
+        monkeypatch.setattr(module, "has_bfloat16", lambda device: False)
+    small.train("plain", "train.steps=3")
+    assert "bfloat16" not in small.said.getvalue()
+    small.train("asked", "train.steps=3", "train.precision=bfloat16")
+    assert "the processor has no bfloat16 instructions" in small.said.getvalue()
+    losses = [[event["loss"] for event in small.log(name, "update")] for name in ("plain", "asked")]
+    assert losses[0] == losses[1]
 
 
 def test_the_score_card_says_how_the_model_was_trained_and_scored(trained: Path) -> None:

@@ -6,9 +6,20 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
+import torch
 
 from seq2see.training import machine
-from seq2see.training.machine import Load
+from seq2see.training.machine import Load, product_type
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_bfloat16_is_used_where_the_processor_has_it(
+    able: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "has_bfloat16", lambda device: able)
+    cpu = torch.device("cpu")
+    assert product_type("float32", cpu) == torch.float32
+    assert product_type("bfloat16", cpu) == (torch.bfloat16 if able else torch.float32)
 
 
 class Times(NamedTuple):

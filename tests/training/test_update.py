@@ -60,6 +60,19 @@ def test_workers_together_give_the_gradient_of_the_mean_loss_per_token(
     torch.testing.assert_close(gradients, list(slopes), rtol=1e-8, atol=1e-12)
 
 
+def test_products_in_bfloat16_give_about_the_same_gradient_in_float32() -> None:
+    network = model().float()
+    loss, targets, exact = filled(network, workers=2)
+    gradients = Gradients(network, loss_of, 2, dtype=torch.bfloat16)
+    rounded = gradients.fill(EXAMPLES, BATCHES, "0")
+    assert rounded.targets == targets
+    assert rounded.loss != loss and rounded.loss == pytest.approx(loss, rel=0.02)
+    both = [torch.cat([g.flatten() for g in exact])]
+    both.append(torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None]))
+    assert both[1].dtype == torch.float32
+    assert functional.cosine_similarity(*both, dim=0) > 0.99
+
+
 class Counting(TextExamples):
     """Examples that note the size of each batch, padding included."""
 

@@ -23,6 +23,7 @@ from seq2see.tasks.text import TextData
 from seq2see.tasks.translate import Translate
 from seq2see.text.history import History
 from seq2see.training import optimizer as optimizers
+from seq2see.training.machine import product_type
 from seq2see.training.update import Gradients, workers_for
 from seq2see.training.workers import one_thread
 
@@ -57,7 +58,8 @@ def bench_train(
     optimizer = optimizers.optimizer(model, config.optimizer)
     lengths = corpus.train(1).lengths
     workers = workers_for(lengths, epoch_batches(lengths, config, 1), config.accumulate, device)
-    gradients = Gradients(model, task.loss, workers, pass_tokens(model))
+    dtype = product_type(config.precision, device)
+    gradients = Gradients(model, task.loss, workers, pass_tokens(model), dtype)
     tally = Tally()
     classes = len(corpus.tokenizers.target)
     for update, (examples, batches) in enumerate(_updates(corpus, config)):

@@ -51,6 +51,9 @@ def attend(
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Maybe, bias: Maybe) -> Tensor:
     shapes.check_product(query, key)
+    if torch.is_autocast_enabled("cpu"):  # in bfloat16, the backward pass would be slow
+        with torch.autocast("cpu", enabled=False):
+            return _fused(query.float(), key.float(), value.float(), mask, bias)
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
     if mask is not None and mask.dim() < 2:
@@ -142,11 +145,9 @@ class MultiHeadAttention(nn.Module):
         )
         return self.output(rows.join(heads, query)), weights  # (B, T, D)
 
-    def project(
-        self, key: Tensor, value: Tensor, rows: Rows = PADDED, start: int = 0
-    ) -> KeysValues:
-        """Project the positions from `start` on."""
-        k = self._heads("key", key, rows, len(key), start)
+    def project(self, key: Tensor, value: Tensor, rows: Rows = PADDED, past: int = 0) -> KeysValues:
+        """Project the positions after `past` others."""
+        k = self._heads("key", key, rows, len(key), past)
         return KeysValues(k, self._heads("value", value, rows, len(value)))
 
     def _heads(self, name: str, x: Tensor, rows: Rows, sentences: int, start: int = 0) -> Tensor:

@@ -123,6 +123,8 @@ class TrainConfig(Section):
     batch_sentences: Count | None = None  # instead: a fixed number of examples
     accumulate: Count = 1  # batches summed into one update
     optimizer: Literal["adam", "muon"] = "adam"  # muon: for hidden matrices, Adam for the rest
+    # Of matrix products and convolutions; bfloat16 where the processor has instructions for it.
+    precision: Literal["float32", "bfloat16"] = "float32"
     schedule: Literal["inverse_sqrt", "linear"] = "inverse_sqrt"
     # The peak learning rate; by default the paper's (width × warmup)^-0.5.
     lr: Annotated[float, Field(gt=0)] | None = None

@@ -16,6 +16,7 @@ from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
 from seq2see.training.budget import Budget
 from seq2see.training.interrupt import Stop
+from seq2see.training.machine import product_type
 from seq2see.training.optimizer import optimizer
 from seq2see.training.position import Position
 from seq2see.training.report import Reporter, Validation
@@ -60,7 +61,8 @@ class Training:
         self.reporter = reporter
         self.device = next(model.parameters()).device
         self.optimizer = optimizer(model, config.optimizer, workers)
-        self.gradients = Gradients(model, objective.loss, workers, objective.pass_tokens)
+        dtype = product_type(config.precision, self.device)
+        self.gradients = Gradients(model, objective.loss, workers, objective.pass_tokens, dtype)
         self.position = Position()
         self.ema: Tensors = {}
         if config.ema:

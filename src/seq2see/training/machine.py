@@ -1,11 +1,26 @@
-"""The load that other processes put on the machine, which makes training slower."""
+"""The machine: its number formats, and the load that other processes put on it."""
 
 import time
 
 import psutil
+import torch
 
 WINDOW_SECONDS = 10.0
 BUSY_CORES = 0.25  # that this process lacks
+
+
+def product_type(precision: str, device: torch.device) -> torch.dtype:
+    """The type of matrix products; bfloat16 is slow where a processor has to imitate it."""
+    if precision == "bfloat16" and has_bfloat16(device):
+        return torch.bfloat16
+    return torch.float32
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the processor has instructions for bfloat16."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
 
 
 class Load:

@@ -33,9 +33,16 @@ class Gradients:
     """Fills the gradients of a model's weights: bit for bit the same for a key and workers."""
 
     def __init__(
-        self, model: nn.Module, loss: BatchLoss, workers: int, pass_tokens: float = math.inf
+        self,
+        model: nn.Module,
+        loss: BatchLoss,
+        workers: int,
+        pass_tokens: float = math.inf,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
+        """Prepare; products are computed in `dtype`, the weights and their updates in float32."""
         self.loss = loss
+        self.dtype = dtype
         self.workers = workers
         self.pass_tokens = pass_tokens
         self.weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -75,7 +82,8 @@ class Gradients:
         total = 0.0
         with seeded(seed):
             for batch in batches:
-                loss = self.loss(model, batch.to(self.device))
+                with torch.autocast(self.device.type, self.dtype, self.dtype != torch.float32):
+                    loss = self.loss(model, batch.to(self.device))
                 (loss / targets).backward()  # type: ignore[no-untyped-call]
                 total += loss.item()
         return total
