@@ -31,7 +31,7 @@ class Muon(optim.Optimizer):
     All singular directions of a hidden matrix move equally, however small their gradient. The
     factor matches the size of Adam's updates (Liu et al., 2025), so both share one learning rate.
     A convolution is the matrix from all inputs of its window to its output. Embeddings, first and
-    last layer, norms and biases stay with Adam.
+    last layer, the condition of a painter, norms and biases stay with Adam.
     """
 
     def __init__(self, model: nn.Module, workers: int = 1) -> None:
@@ -69,9 +69,12 @@ class Muon(optim.Optimizer):
 def is_hidden(name: str, weight: Tensor) -> bool:
     """Whether a weight is a matrix or a convolution between features.
 
-    One with a row per vocabulary entry, or with pixels on one side, is not.
+    One with a row per vocabulary entry, or with pixels on one side, is not. The wide matrices that
+    turn the condition of a painter into scales and shifts would take half of the time.
     """
-    return weight.dim() in (2, 4) and "embedding" not in name and not name.startswith(ENDS)
+    if "embedding" in name or "condition" in name or name.startswith(ENDS):
+        return False
+    return weight.dim() in (2, 4)
 
 
 def _orthogonal_either_way(matrix: Tensor) -> Tensor:
