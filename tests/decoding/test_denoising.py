@@ -1,5 +1,6 @@
 """Samplers against a Gaussian, whose exact denoiser is known; guidance, seeds, clipping, errors."""
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -70,6 +71,31 @@ def exact(process: Process, count: int, mean: float, std: float) -> Tensor:
 
 def close(left: Tensor, right: Tensor) -> None:
     torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0.5, 1.0, 3.0])
+def test_the_shift_moves_the_log_odds_of_every_time(shift: float) -> None:
+    times = torch.tensor(Denoising(steps=10, shift=shift).times(0.999), dtype=torch.float64)
+    even = torch.linspace(0.999, 0, 11, dtype=torch.float64)
+    assert times[-1] == 0
+    close(times[:-1].logit(), even[:-1].logit() + math.log(shift))
+
+
+@processes
+@samplers
+def test_shifted_steps_sample_the_same_distribution(sampler: str, process: Process) -> None:
+    prompts = [[PAD]] * 200
+    pictures = draw(Gaussian(process), process, prompts, sampler=sampler, steps=400, shift=3.0)
+    assert pictures.mean().item() == pytest.approx(MEAN, abs=0.03)
+    assert pictures.std().item() == pytest.approx(STD, rel=0.1)
+
+
+@processes
+def test_a_step_knows_its_time(process: Process) -> None:
+    seen: list[Step] = []
+    draw(Gaussian(process), process, [[PAD]], steps=4, shift=2.0, watch=seen.append)
+    expected = Denoising(steps=4, shift=2.0).times(process.latest)
+    assert [step.time for step in seen] == expected[1:]
 
 
 means = st.floats(-2.0, 2.0)

@@ -39,7 +39,7 @@ def attended(seed: int = 1) -> Step:
         trace.weights[f"{name}.cross"] = scores.double().softmax(-1)
         trace.weights[f"{name}.self"] = torch.full((1, HEADS, positions, positions), torch.nan)
     empty = torch.zeros(1, 3, *SIZE)
-    return Step(1, 4, empty, empty, trace)
+    return Step(1, 4, 0.75, empty, empty, trace)
 
 
 @given(seed=st.integers(0, 1000))
@@ -75,7 +75,10 @@ def test_layers_and_heads_count_alike() -> None:
 @given(total=st.integers(1, 60), count=st.integers(2, 9))
 def test_steps_are_chosen_from_the_first_to_the_last(total: int, count: int) -> None:
     empty = torch.zeros(1)
-    steps = [Step(number, total, empty, empty, None) for number in range(1, total + 1)]
+    steps = [
+        Step(number, total, 1 - number / total, empty, empty, None)
+        for number in range(1, total + 1)
+    ]
     numbers = [step.number for step in painting.evenly(steps, count)]
     assert numbers == sorted(set(numbers)) and len(numbers) == min(count, total)
     assert numbers[0] == 1 and numbers[-1] == total

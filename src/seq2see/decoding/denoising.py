@@ -86,6 +86,7 @@ class Denoising:
     eta: float = 0.0  # ddim: noise that each step adds, from 0 to ddpm's 1
     clip: float | None = 1.0  # predicted pictures stay between −clip and clip; None: anywhere
     quantile: float = 1.0  # below 1: of each picture, scaled down to clip if it is above
+    shift: float = 1.0  # above 1: more of the steps near time 1
 
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
@@ -100,6 +101,18 @@ class Denoising:
             raise InputError(f"clip ({self.clip}) must be above 0")
         if not 0 < self.quantile <= 1:
             raise InputError(f"quantile ({self.quantile}) must be above 0 and at most 1")
+        if not 0 < self.shift < math.inf:
+            raise InputError(f"shift ({self.shift}) must be a number above 0")
+
+    def times(self, latest: float) -> list[float]:
+        """Times of the steps from the latest to 0: even ones t, moved to s·t / (1 + (s − 1)·t).
+
+        A shift s above 1 spends more steps in much noise, where the layout is decided (Esser et
+        al., 2024).
+        """
+        even = torch.linspace(latest, 0, self.steps + 1, dtype=torch.float64)
+        shift = self.shift
+        return (shift * even / (1 + (shift - 1) * even)).tolist()
 
 
 class Step(NamedTuple):
@@ -107,6 +120,7 @@ class Step(NamedTuple):
 
     number: int  # from 1
     steps: int
+    time: float  # of x
     x: Tensor  # (B, C, H, W)
     picture: Tensor  # (B, C, H, W): the picture that the model predicted in this step
     trace: Trace | None  # attention of the step, with the prompts
@@ -137,9 +151,8 @@ def denoise(
 
     predict = _Guided(model, prompts, settings.guidance)
     step = SAMPLERS[settings.sampler]
-    times = torch.linspace(process.latest, 0, settings.steps + 1, dtype=dtype)
     x = draw()
-    for number, pair in enumerate(pairwise(times.tolist()), start=1):
+    for number, pair in enumerate(pairwise(settings.times(process.latest)), start=1):
         now, later = (x.new_full((len(x),), time) for time in pair)
         trace = Trace() if traced else None
         parts = process.parts(x, predict(x, now, trace), now)
@@ -150,7 +163,7 @@ def denoise(
         if not x.isfinite().all():
             raise WorkError(BROKEN_MODEL)
         if watch is not None:
-            watch(Step(number, settings.steps, x, parts.picture, trace))
+            watch(Step(number, settings.steps, pair[1], x, parts.picture, trace))
     return x
 
 

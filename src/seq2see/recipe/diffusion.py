@@ -23,10 +23,15 @@ class DiffusionConfig(Section):
     predict: Literal["noise", "velocity", "flow"] = "velocity"
     # Distribution of the times of training examples; logit_normal has more in the middle.
     times: Literal["uniform", "logit_normal"] = "uniform"
+    # Epochs at the start with times above 0.97 alone, where the noise hides every object: the model
+    # has to learn from the prompt what goes where.
+    noisy_epochs: Whole = 0
     # Share of the training examples that lose their prompt, for classifier-free guidance.
     without_prompt: Share = 0.1
     sampler: Literal["ddim", "ddpm", "euler"] = "ddim"
     steps: Count = 30  # from noise to a picture
+    # Above 1: more of the steps in much noise, where the layout is decided.
+    shift: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
     # 0: the prompt is ignored; 1: the model as it is; above: the prompt's influence is exaggerated
     guidance: Annotated[float, Field(ge=0.0, le=100.0)] = 3.0
     test_pictures: Count = 1000  # painted to score each test set

@@ -87,8 +87,7 @@ def _draw_states(figure: SubFigure, painter: Painter, steps: Sequence[Step]) -> 
     for column, step in zip(panels.T, steps, strict=True):
         overlay(column[0], _pixels(painter, step.x))
         overlay(column[1], _pixels(painter, step.picture))
-        time = painter.process.latest * (1 - step.number / step.steps)
-        column[0].set_title(f"step {step.number}\nt = {time:.2f}", fontsize=9)
+        column[0].set_title(f"step {step.number}\nt = {step.time:.2f}", fontsize=9)
     _name_row(panels[0][0], "$x_t$ after\nthe step")
     _name_row(panels[1][0], "predicted\npicture")
 

@@ -64,6 +64,7 @@ class Painter:
             sampler=config.sampler if sampler is None else sampler,
             steps=config.steps if steps is None else steps,
             guidance=config.guidance if guidance is None else guidance,
+            shift=config.shift,
         )
 
     def paint(

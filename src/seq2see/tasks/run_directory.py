@@ -18,7 +18,8 @@ from seq2see.training import checkpoint
 
 # Keys that may change when a run continues: its budget, and how pictures are painted.
 CHANGEABLE = {"train.steps", "train.epochs", "train.minutes"}
-CHANGEABLE |= {f"diffusion.{key}" for key in ("sampler", "steps", "guidance", "test_pictures")}
+PAINTING = ("sampler", "steps", "shift", "guidance", "test_pictures")
+CHANGEABLE |= {f"diffusion.{key}" for key in PAINTING}
 # All tables but [decode], which may change, too.
 SECTIONS = ("data", "tokenizer", "model", "augment", "reduce", "train", "diffusion")
 
