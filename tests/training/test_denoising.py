@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from seq2see.models.noise import PROCESSES, Parts, Process
+from seq2see.recipe.diffusion import DiffusionConfig
 from seq2see.text.specials import PAD
 from seq2see.training.denoising import (
     MEAN_LOG_ODDS,
@@ -13,6 +14,7 @@ from seq2see.training.denoising import (
     denoising_loss,
     draw_noise,
     logit_normal,
+    times_of,
 )
 
 SHAPE = (2, 3, 5)
@@ -57,6 +59,15 @@ def test_an_example_gets_the_same_numbers_whatever_shares_its_batch() -> None:
         assert not torch.equal(many[1], one[0])
     later = drawn([5], key="noise/1/2")
     assert all(not torch.equal(one, two) for one, two in zip(alone, later, strict=True))
+
+
+def test_noisy_epochs_come_first() -> None:
+    config = DiffusionConfig(times="logit_normal", noisy_epochs=2)
+    times = [times_of(config, epoch)(torch.tensor([0.0, 0.25, 1.0])) for epoch in (1, 2, 3)]
+    torch.testing.assert_close(times[0], torch.tensor([0.97, 0.9775, 1.0]))
+    assert torch.equal(times[1], times[0])
+    assert torch.equal(times[2], logit_normal(torch.tensor([0.0, 0.25, 1.0])))
+    assert times_of(DiffusionConfig(), 1)(torch.tensor([0.3])) == torch.tensor([0.3])
 
 
 def test_times_are_uniform_and_noise_is_normal() -> None:

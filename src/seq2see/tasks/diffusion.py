@@ -30,7 +30,7 @@ from seq2see.tasks.protocol import Report
 from seq2see.tasks.text import device_of
 from seq2see.text.history import History
 from seq2see.text.progress import Progress, silent
-from seq2see.training.denoising import denoising_loss, logit_normal
+from seq2see.training.denoising import denoising_loss
 from seq2see.training.report import Validation
 from seq2see.training.workers import share_out
 
@@ -98,13 +98,8 @@ class Diffusion:
             raise InputError(f"the model does not fit the pictures: {error}") from None
 
     def loss(self, model: nn.Module, batch: PaintingBatch) -> Tensor:
-        config = self.recipe.diffusion
-        pictures, prompts, draws = batch.parts
-        if config.times == "logit_normal":
-            draws = draws._replace(time=logit_normal(draws.time))
-        return denoising_loss(
-            model, self.process, pictures, prompts, draws, without_prompt=config.without_prompt
-        )
+        without_prompt = self.recipe.diffusion.without_prompt
+        return denoising_loss(model, self.process, *batch.parts, without_prompt=without_prompt)
 
     def validate(self, model: Any, data: PaintingData, share: float = 1.0) -> Validation:
         """Loss on the validation set under fixed noise, and pictures of some of its prompts."""

@@ -18,7 +18,7 @@ from seq2see.pictures.prompts import PaintingFormat, Shape
 from seq2see.recipe.schema import Recipe
 from seq2see.text.history import History, all_seen
 from seq2see.training import checkpoint
-from seq2see.training.denoising import Draws, draw_noise
+from seq2see.training.denoising import Draws, Times, draw_noise, times_of, uniform
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,24 @@ class PaintingBatch:
 class PaintingExamples:
     """Prompted pictures with noise drawn from the key and the line alone."""
 
-    def __init__(self, pictures: PromptedPictures, format: PaintingFormat, key: str) -> None:
+    def __init__(
+        self,
+        pictures: PromptedPictures,
+        format: PaintingFormat,
+        key: str,
+        times: Times = uniform,
+    ) -> None:
         self.pictures = pictures
         self.format = format
         self.key = key
+        self.times = times
         _, height, width = format.shape
         self.lengths: NDArray[np.int64] = np.tile([height * width, 1], (len(pictures), 1))
 
     def batch(self, lines: Sequence[int]) -> PaintingBatch:
         pixels, prompts = self.pictures.read(lines)
         draws = draw_noise(self.key, lines, self.format.shape)
+        draws = draws._replace(time=self.times(draws.time))
         numbers = self.format.numbers(pixels)
         return PaintingBatch(numbers, self.format.ids(prompts), draws, list(lines))
 
@@ -122,7 +130,8 @@ class PaintingData:
 
     def train(self, epoch: int) -> PaintingExamples:
         key = f"noise/{self.recipe.train.seed}/{epoch}"
-        return PaintingExamples(self.corpus.train.epoch(epoch), self._prepared(), key)
+        times = times_of(self.recipe.diffusion, epoch)
+        return PaintingExamples(self.corpus.train.epoch(epoch), self._prepared(), key, times)
 
     def validation(self) -> PaintingExamples:
         return PaintingExamples(self.corpus.val, self._prepared(), "noise/val")

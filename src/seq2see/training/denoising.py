@@ -1,17 +1,21 @@
 """The loss of a diffusion model: noise is added to each picture, and the model has to tell it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from seq2see.models.noise import Parts, Process, gaussian, keyed
+from seq2see.recipe.diffusion import DiffusionConfig
 from seq2see.text.specials import PAD
 
-# Above 0, since the latest times decide the layout. Other values were not tried.
-MEAN_LOG_ODDS = 0.4
-STD_LOG_ODDS = 1.2
+# Half of the times are above 0.77: much noise is where colours, layout and shapes are decided.
+MEAN_LOG_ODDS = 1.2
+STD_LOG_ODDS = 1.6
+NOISY = 0.97  # the earliest time of noisy epochs: in 32 × 32 pixels, no object can be made out yet
+
+Times = Callable[[Tensor], Tensor]  # uniform numbers from 0 to 1 → times
 
 
 class Draws(NamedTuple):
@@ -32,13 +36,29 @@ def draw_noise(key: str, lines: Iterable[int], shape: Sequence[int]) -> Draws:
     return Draws(uniform[:, 0], gaussian(generators, shape), uniform[:, 1])
 
 
-def logit_normal(uniform: Tensor) -> Tensor:
-    """Map numbers (B,) uniform from 0 to 1 to times whose log-odds are normal (Esser et al., 2024).
+def times_of(config: DiffusionConfig, epoch: int) -> Times:
+    """The distribution of the times of an epoch, from 1."""
+    if epoch <= config.noisy_epochs:
+        return noisy
+    return {"uniform": uniform, "logit_normal": logit_normal}[config.times]
+
+
+def uniform(numbers: Tensor) -> Tensor:
+    return numbers
+
+
+def noisy(numbers: Tensor) -> Tensor:
+    """Map uniform numbers (B,) to times that leave little but the layout of a picture."""
+    return NOISY + (1 - NOISY) * numbers
+
+
+def logit_normal(numbers: Tensor) -> Tensor:
+    """Map uniform numbers (B,) to times whose log-odds are normal (Esser et al., 2024).
 
     Training then sees few times near 0, where a large error in the velocity is a small one in the
     picture, and more of those in the middle, which decide shapes.
     """
-    return torch.sigmoid(MEAN_LOG_ODDS + STD_LOG_ODDS * torch.special.ndtri(uniform))
+    return torch.sigmoid(MEAN_LOG_ODDS + STD_LOG_ODDS * torch.special.ndtri(numbers))
 
 
 def denoising_loss(
