@@ -75,10 +75,11 @@ def close(left: Tensor, right: Tensor) -> None:
 
 @pytest.mark.parametrize("shift", [0.5, 1.0, 3.0])
 def test_the_shift_moves_the_log_odds_of_every_time(shift: float) -> None:
-    times = torch.tensor(Denoising(steps=10, shift=shift).times(0.999), dtype=torch.float64)
-    even = torch.linspace(0.999, 0, 11, dtype=torch.float64)
-    assert times[-1] == 0
-    close(times[:-1].logit(), even[:-1].logit() + math.log(shift))
+    times = Denoising(steps=10, shift=shift).times(0.999)
+    assert times[0] == 0.999 and times[-1] == 0
+    odds = torch.tensor(times, dtype=torch.float64)[1:-1] / 0.999
+    even = torch.linspace(1, 0, 11, dtype=torch.float64)[1:-1]
+    close(odds.logit(), even.logit() + math.log(shift))
 
 
 @processes

@@ -379,3 +379,12 @@ def test_the_result_of_a_users_own_score_is_not_overwritten(
             )
         assert torch.equal(stored, before)
         close(output, scores.softmax(-1) @ value, 1e-12)
+
+
+def test_the_fused_kernel_computes_in_float32_under_autocast() -> None:
+    generator = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(2, 3, 5, 8, generator=generator).bfloat16() for _ in range(3))
+    exact, _ = attend(q.float(), k.float(), v.float(), need_weights=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        output, _ = attend(q, k, v, need_weights=False)
+    assert torch.equal(output, exact)

@@ -206,6 +206,20 @@ def test_several_workers_compute_the_gradient_of_one(tiny: Any, workers: int) ->
 
 
 @each_kind
+def test_products_in_bfloat16_hardly_change_the_loss(tiny: Any) -> None:
+    config = TrainConfig(steps=1)
+
+    def loss(dtype: torch.dtype) -> float:
+        model = tiny.model(tie="target").float().train()
+        gradients = Gradients(
+            model, lambda model, batch: token_loss(model, batch, config), 2, dtype=dtype
+        )
+        return gradients.fill(TextExamples(tiny.pairs), [[0, 1], [2]], "0").loss
+
+    assert loss(torch.bfloat16) == pytest.approx(loss(torch.float32), rel=0.01)
+
+
+@each_kind
 def test_a_few_captions_are_learned_by_heart(tiny: Any) -> None:
     known: dict[str, int] = {}
 

@@ -13,9 +13,12 @@ from seq2see.errors import InputError
 from seq2see.models.merged import TokenMerging
 from seq2see.pictures import prompted
 from seq2see.recipe.diffusion import DiffusionConfig
+from seq2see.recipe.schema import Recipe
+from seq2see.tasks.diffusion import Diffusion
 from seq2see.tasks.painter import Painter
 from seq2see.tasks.run import evaluate_own
 from seq2see.tasks.table import load_painter, read_recipe
+from seq2see.text.history import History
 
 from .conftest import Folder
 
@@ -184,8 +187,23 @@ def test_a_child_begins_with_the_weights_of_its_parent(scenes: Scenes) -> None:
 
 def test_the_recipe_chooses_the_times_of_training(scenes: Scenes) -> None:
     scenes.train("uniform", "train.steps=1")
-    scenes.train("middle", "train.steps=1", "diffusion.times=logit_normal")
-    assert not scenes.equal("uniform", "middle")
+    scenes.train("noisier", "train.steps=1", "diffusion.times=logit_normal")
+    assert not scenes.equal("uniform", "noisier")
+
+
+def test_noisy_epochs_are_the_first_of_training_alone(scenes: Scenes) -> None:
+    recipe = Recipe.load(scenes.path, ["diffusion.noisy_epochs=1"])
+    data = Diffusion(recipe).data(None, History())
+    data.prepare(scenes.folder, None)
+    lines = range(20)
+    assert data.train(1).batch(lines).draws.time.min() >= 0.97
+    for examples in (data.train(2), data.validation()):
+        assert examples.batch(lines).draws.time.min() < 0.9
+
+
+def test_the_recipe_chooses_the_shift_of_the_steps(scenes: Scenes) -> None:
+    painter = scenes.train("run", "train.steps=1", "diffusion.shift=2.5")
+    assert painter.settings().shift == 2.5
 
 
 def test_a_child_may_paint_larger_pictures(scenes: Scenes) -> None:

@@ -12,6 +12,11 @@ from seq2see.training import machine
 from seq2see.training.machine import Load, product_type
 
 
+def test_some_devices_have_bfloat16() -> None:
+    assert isinstance(machine.has_bfloat16(torch.device("cpu")), bool)
+    assert not machine.has_bfloat16(torch.device("mps"))
+
+
 @pytest.mark.parametrize("able", [True, False])
 def test_bfloat16_is_used_where_the_processor_has_it(
     able: bool, monkeypatch: pytest.MonkeyPatch

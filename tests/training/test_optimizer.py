@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seq2see.models.diffusion import PromptEncoder
+from seq2see.models.dit import DiffusionTransformer
 from seq2see.models.transformer import Transformer
 from seq2see.models.unet import UNet
 from seq2see.recipe.schema import ModelConfig
@@ -176,11 +177,14 @@ def test_the_layers_at_both_ends_stay_with_adam() -> None:
 
 def test_the_condition_of_a_painter_stays_with_adam() -> None:
     encoder = PromptEncoder(ModelConfig(width=8, heads=2, encoder_layers=1), 6)
-    painter = UNet(encoder, (3, 8, 8), channels=(8, 8), attention=(1,), heads=2)
-    hidden = {name for name, weight in painter.named_parameters() if is_hidden(name, weight)}
-    assert "down.1.block.first.weight" in hidden
-    assert "down.1.layer.feed_forward.expand.weight" in hidden
-    assert not any("condition" in name for name in hidden)
+    painters: dict[str, nn.Module] = {
+        "down.1.layer.": UNet(encoder, (3, 8, 8), channels=(8, 8), attention=(1,), heads=2),
+        "decoder.0.": DiffusionTransformer(encoder, (3, 8, 8), width=8, heads=2, layers=1),
+    }
+    for layer, painter in painters.items():
+        hidden = {name for name, weight in painter.named_parameters() if is_hidden(name, weight)}
+        assert f"{layer}feed_forward.expand.weight" in hidden
+        assert not any("condition" in name or "gate" in name for name in hidden)
 
 
 def test_workers_change_no_bit() -> None:

@@ -86,8 +86,9 @@ def _notes(frontier: Frontier) -> list[str]:
     threads = frontier.machine["threads"]
     batch = min(frontier.count, TOGETHER)
     lines = [
-        f"{frontier.count} pictures a call, {sampling.steps} steps of {sampling.sampler}, guidance "
-        f"{sampling.guidance:g} · {rounds} · {threads} thread{'s' * (threads > 1)}",
+        f"{frontier.count} pictures a call, {sampling.steps} steps of {sampling.sampler}, shift "
+        f"{sampling.shift:g}, guidance {sampling.guidance:g} · {rounds} · "
+        f"{threads} thread{'s' * (threads > 1)}",
         f"memory beside the weights, and processor time by part: a batch of {batch} on one thread",
         f"merging on grids of at least {frontier.min_tokens} positions",
     ]

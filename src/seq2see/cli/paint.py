@@ -93,8 +93,8 @@ def paint(
     _write(out, sheet(pictures, count, scale))
     rows = [{"prompt": text, "seeds": seeds[:count]} for text in texts]
     values = {"out": str(out), "rows": rows, "pictures": len(pictures), "seconds": seconds}
-    values |= {"sampler": settings.sampler, "steps": settings.steps, "guidance": settings.guidance}
-    values |= {"merge": merge or 0.0}
+    values |= {"sampler": settings.sampler, "steps": settings.steps, "shift": settings.shift}
+    values |= {"guidance": settings.guidance, "merge": merge or 0.0}
     painted = "1 picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
     lines = [f"{out}: {painted} in {seconds:.1f} s"]
     show(values, lines, as_json)

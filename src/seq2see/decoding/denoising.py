@@ -86,7 +86,7 @@ class Denoising:
     eta: float = 0.0  # ddim: noise that each step adds, from 0 to ddpm's 1
     clip: float | None = 1.0  # predicted pictures stay between −clip and clip; None: anywhere
     quantile: float = 1.0  # below 1: of each picture, scaled down to clip if it is above
-    shift: float = 1.0  # above 1: more of the steps near time 1
+    shift: float = 1.0  # above 1: more of the steps at high noise
 
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
@@ -107,12 +107,11 @@ class Denoising:
     def times(self, latest: float) -> list[float]:
         """Times of the steps from the latest to 0: even ones t, moved to s·t / (1 + (s − 1)·t).
 
-        A shift s above 1 spends more steps in much noise, where the layout is decided (Esser et
-        al., 2024).
+        A shift s above 1 takes more of the steps at high noise (Esser et al., 2024).
         """
-        even = torch.linspace(latest, 0, self.steps + 1, dtype=torch.float64)
-        shift = self.shift
-        return (shift * even / (1 + (shift - 1) * even)).tolist()
+        even = torch.linspace(1, 0, self.steps + 1, dtype=torch.float64)
+        moved = self.shift * even / (1 + (self.shift - 1) * even)
+        return [latest * time for time in moved.tolist()]
 
 
 class Step(NamedTuple):

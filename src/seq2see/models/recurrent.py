@@ -120,6 +120,7 @@ class Recurrent(EncoderDecoder):
             past += after
         at = trace.at("decoder.0") if trace is not None and self.attends else None
         dropout = self.attention_dropout if self.training else 0.0
+        x = x.to(state.memory.keys)  # autocast computes some recurrences in bfloat16
         context = state.memory.attend(x, self.score, dropout, at)
         x = self.dropout(self.readout(torch.cat([context, x], dim=-1)).tanh())
         return x, State(state.memory, past, state.seen + ids.shape[1])

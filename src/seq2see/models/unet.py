@@ -117,6 +117,8 @@ class UNet(DiffusionModel):
 class Stage(nn.Module):
     """Change of resolution, convolutional block and, if there is one, a layer of attention."""
 
+    positions: Tensor  # (H · W, C), where there is attention
+
     def __init__(
         self, resize: nn.Module, block: nn.Module, layer: DecoderLayer | None, grid: Grid
     ) -> None:
@@ -145,7 +147,7 @@ class Stage(nn.Module):
         if self.layer is None:
             return x
         rows = x.permute(0, 2, 3, 1).flatten(1, 2)  # (B, H' · W', C')
-        # Borders tell convolutions where they are, but faintly; "above" is learned much later then.
+        # Convolutions sense their position only near the borders.
         rows = self.layer(rows + self.positions, memory, trace=trace)
         return torch.unflatten(rows, 1, self.grid).permute(0, 3, 1, 2)  # (B, C', H', W')
 
@@ -192,8 +194,8 @@ def attention_layer(width: int, heads: int, memory_width: int, dropout: float) -
 def coordinates(grid: Grid, width: int) -> Tensor:
     """Encode the positions of a grid, row by row: (H · W, C).
 
-    Half of the features are waves along the rows, half along the columns, from half a period to
-    four in the whole picture: the same places have the same waves in pictures of every size.
+    Half of the features are waves over the height, half over the width, from half a period to four
+    in the whole picture: a place has the same coordinates in pictures of every size.
     """
     rate = math.pi * torch.logspace(0, 3, width // 4, base=2)  # (C/4,)
     along = []

@@ -21,16 +21,16 @@ class DiffusionConfig(Section):
     # Predict the noise, or the velocity of the noisy picture, both on a cosine schedule; or the
     # velocity on the straight path of flow matching.
     predict: Literal["noise", "velocity", "flow"] = "velocity"
-    # Distribution of the times of training examples; logit_normal has more in the middle.
+    # Distribution of the times of training examples; logit_normal has more at high noise.
     times: Literal["uniform", "logit_normal"] = "uniform"
-    # Epochs at the start with times above 0.97 alone, where the noise hides every object: the model
-    # has to learn from the prompt what goes where.
+    # First epochs, with times above 0.97 alone. Noise hides the objects there, of 32 × 32 pixels at
+    # least, so the model has to learn from the prompt what goes where.
     noisy_epochs: Whole = 0
     # Share of the training examples that lose their prompt, for classifier-free guidance.
     without_prompt: Share = 0.1
     sampler: Literal["ddim", "ddpm", "euler"] = "ddim"
     steps: Count = 30  # from noise to a picture
-    # Above 1: more of the steps in much noise, where the layout is decided.
+    # Above 1: more of the steps at high noise, where the layout is decided.
     shift: Annotated[float, Field(gt=0.0, le=100.0)] = 1.0
     # 0: the prompt is ignored; 1: the model as it is; above: the prompt's influence is exaggerated
     guidance: Annotated[float, Field(ge=0.0, le=100.0)] = 3.0

@@ -32,7 +32,7 @@ from seq2see.tasks.translator import Translator
 from seq2see.text.history import History
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
-from seq2see.training.machine import has_bfloat16
+from seq2see.training.machine import product_type
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
@@ -214,9 +214,9 @@ def _training(
     workers = workers_for(lengths, batches, config.accumulate, device)
     padding = padding_share(lengths, batches)
     reporter.say(f"padding: {padding:.1%} of the batches · workers: {workers}")
-    if config.precision != "float32" and not has_bfloat16(device):
-        instead = "products are computed in float32"
-        reporter.say(f"train.precision: the processor has no bfloat16 instructions; {instead}")
+    if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
+        slow = "bfloat16 is slow on this processor"
+        reporter.say(f"train.precision: {slow}; products are computed in float32")
 
     def validate(model: nn.Module, share: float) -> Validation:
         return task.validate(model, data, share)

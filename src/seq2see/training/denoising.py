@@ -10,10 +10,10 @@ from seq2see.models.noise import Parts, Process, gaussian, keyed
 from seq2see.recipe.diffusion import DiffusionConfig
 from seq2see.text.specials import PAD
 
-# Half of the times are above 0.77: much noise is where colours, layout and shapes are decided.
+# Half of the times are above 0.77: layout, colours and shapes are decided at high noise.
 MEAN_LOG_ODDS = 1.2
 STD_LOG_ODDS = 1.6
-NOISY = 0.97  # the earliest time of noisy epochs: in 32 × 32 pixels, no object can be made out yet
+NOISY = 0.97  # the earliest time of noisy epochs; no object of 32 × 32 pixels is visible there
 
 Times = Callable[[Tensor], Tensor]  # uniform numbers from 0 to 1 → times
 
@@ -32,23 +32,24 @@ def draw_noise(key: str, lines: Iterable[int], shape: Sequence[int]) -> Draws:
     An example gets the same numbers whatever shares its batch.
     """
     generators = [keyed(f"{key}/{line}") for line in lines]
-    uniform = torch.stack([torch.rand(2, generator=generator) for generator in generators])
-    return Draws(uniform[:, 0], gaussian(generators, shape), uniform[:, 1])
+    numbers = torch.stack([torch.rand(2, generator=generator) for generator in generators])
+    return Draws(numbers[:, 0], gaussian(generators, shape), numbers[:, 1])
 
 
 def times_of(config: DiffusionConfig, epoch: int) -> Times:
-    """The distribution of the times of an epoch, from 1."""
+    """Return the map from uniform numbers to the times of an epoch, counted from 1."""
     if epoch <= config.noisy_epochs:
         return noisy
     return {"uniform": uniform, "logit_normal": logit_normal}[config.times]
 
 
 def uniform(numbers: Tensor) -> Tensor:
+    """Return numbers (B,) from 0 to 1 as the times."""
     return numbers
 
 
 def noisy(numbers: Tensor) -> Tensor:
-    """Map uniform numbers (B,) to times that leave little but the layout of a picture."""
+    """Map uniform numbers (B,) to times at which the layout has to come from the prompt."""
     return NOISY + (1 - NOISY) * numbers
 
 
@@ -56,7 +57,7 @@ def logit_normal(numbers: Tensor) -> Tensor:
     """Map uniform numbers (B,) to times whose log-odds are normal (Esser et al., 2024).
 
     Training then sees few times near 0, where a large error in the velocity is a small one in the
-    picture, and more of those in the middle, which decide shapes.
+    picture.
     """
     return torch.sigmoid(MEAN_LOG_ODDS + STD_LOG_ODDS * torch.special.ndtri(numbers))
 

@@ -96,6 +96,11 @@ class _LossOfStates(torch.autograd.Function):
         return gradient @ weight, gradient.T @ x, gradient.sum(0), None, None
 
 
+def _precise(x: Tensor) -> Tensor:
+    """Leave bfloat16, which has too few digits for sums over a batch."""
+    return x.float() if x.dtype == torch.bfloat16 else x
+
+
 def smoothed_loss(
     logits: Tensor, target: Tensor, epsilon: float = 0.1, over: str = "all"
 ) -> Tensor:
@@ -109,7 +114,7 @@ def smoothed_loss(
     classes = logits.shape[-1]
     q = Smoothed.of(classes, epsilon, over)
     real = (target != PAD).flatten().nonzero()[:, 0]
-    rows = logits.flatten(0, -2)
+    rows = _precise(logits.flatten(0, -2))
     target = target.flatten().index_select(0, real)
     if len(real) < len(rows):
         rows = rows.index_select(0, real)
@@ -125,6 +130,6 @@ def smoothed_loss_of(
     states (N, D), target (N,) without padding.
     """
     q = Smoothed.of(output.out_features, epsilon, over)
-    inputs = (states, output.weight, output.bias, target, q)
+    inputs = (_precise(states), output.weight, output.bias, target, q)
     loss: Tensor = _LossOfStates.apply(*inputs)  # type: ignore[no-untyped-call]
     return loss - len(target) * q.entropy(output.out_features) if over == "others" else loss

@@ -19,7 +19,7 @@ def product_type(precision: str, device: torch.device) -> torch.dtype:
 def has_bfloat16(device: torch.device) -> bool:
     """Whether the processor has instructions for bfloat16."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
 
 

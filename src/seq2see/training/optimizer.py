@@ -69,10 +69,10 @@ class Muon(optim.Optimizer):
 def is_hidden(name: str, weight: Tensor) -> bool:
     """Whether a weight is a matrix or a convolution between features.
 
-    One with a row per vocabulary entry, or with pixels on one side, is not. The wide matrices that
-    turn the condition of a painter into scales and shifts would take half of the time.
+    One with a row per vocabulary entry, or with pixels on one side, is not, nor is one that is
+    applied to the condition of a painter: wide, but with one row of input per picture.
     """
-    if "embedding" in name or "condition" in name or name.startswith(ENDS):
+    if name.startswith(ENDS) or any(word in name for word in ("embedding", "condition", "gate")):
         return False
     return weight.dim() in (2, 4)
 

@@ -72,6 +72,11 @@ class Gradients:
             weight.grad = gradient
         return Update(loss, targets)
 
+    def _mixed_precision(self) -> torch.autocast:
+        # The cache of rounded weights belongs to all threads; each of them clears it.
+        enabled = self.dtype != torch.float32
+        return torch.autocast(self.device.type, self.dtype, enabled, cache_enabled=False)
+
     def _accumulate(
         self, model: nn.Module, batches: Sequence[AnyBatch], targets: int, key: str
     ) -> float:
@@ -82,7 +87,7 @@ class Gradients:
         total = 0.0
         with seeded(seed):
             for batch in batches:
-                with torch.autocast(self.device.type, self.dtype, self.dtype != torch.float32):
+                with self._mixed_precision():
                     loss = self.loss(model, batch.to(self.device))
                 (loss / targets).backward()  # type: ignore[no-untyped-call]
                 total += loss.item()
