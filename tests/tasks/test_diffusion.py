@@ -201,6 +201,13 @@ def test_noisy_epochs_are_the_first_of_training_alone(scenes: Scenes) -> None:
         assert examples.batch(lines).draws.time.min() < 0.9
 
 
+def test_the_log_says_what_noisy_epochs_take(scenes: Scenes) -> None:
+    scenes.train("plain", "train.steps=1")
+    assert "noisy_epochs" not in scenes.said.getvalue()
+    scenes.train("noisy", "train.steps=1", "diffusion.noisy_epochs=2")
+    assert "the first 48 pictures train times above 0.97 alone" in scenes.said.getvalue()
+
+
 def test_the_recipe_chooses_the_shift_of_the_steps(scenes: Scenes) -> None:
     painter = scenes.train("run", "train.steps=1", "diffusion.shift=2.5")
     assert painter.settings().shift == 2.5

@@ -18,7 +18,7 @@ from seq2see.pictures.prompts import PaintingFormat, Shape
 from seq2see.recipe.schema import Recipe
 from seq2see.text.history import History, all_seen
 from seq2see.training import checkpoint
-from seq2see.training.denoising import Draws, Times, draw_noise, times_of, uniform
+from seq2see.training.denoising import NOISY, Draws, Times, draw_noise, times_of, uniform
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,9 @@ class PaintingData:
         }
         self.tests = list(self.corpus.tests)
         self.notes: list[str] = []
+        if pictures := recipe.diffusion.noisy_epochs * len(self.corpus.train):
+            start = f"the first {pictures:,} pictures train times above {NOISY} alone"
+            self.notes.append(f"{start} (diffusion.noisy_epochs); a shorter run cannot paint")
 
     def _separated(
         self, corpus: PromptedCorpus, history: History
