@@ -44,6 +44,7 @@ def test_a_sheet_has_a_row_for_each_prompt(call: Any, model: Path) -> None:
         "pictures": 6,
         "sampler": "euler",
         "steps": 2,
+        "shift": 1.0,
         "guidance": 3.0,
         "merge": 0.0,
     }
