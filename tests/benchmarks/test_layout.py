@@ -5,7 +5,7 @@ from dataclasses import replace
 import layout
 import pytest
 import torch
-from layout import Setting, learn, related, shows
+from layout import Setting, learn, related, shows, withhold_coordinates
 
 from seq2see.models.diffusion import PromptEncoder
 from seq2see.models.unet import UNet
@@ -33,12 +33,13 @@ def test_drawings_show_their_relation_and_not_its_opposite() -> None:
     assert not any(shown(reversed_relation(drawing)) for drawing in drawings)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_coordinates_can_be_withheld(known: bool) -> None:
+def test_coordinates_can_be_withheld() -> None:
     encoder = PromptEncoder(ModelConfig(width=8, heads=2, encoder_layers=1), 6)
-    with layout.coordinates(known):
-        model = UNet(encoder, (3, 8, 8), channels=(8, 8), attention=(1,), heads=2)
-    assert model.middle[0].positions.any() == known
+    model = UNet(encoder, (3, 8, 8), channels=(8, 8), attention=(1,), heads=2)
+    attending = [stage for stage in model.modules() if getattr(stage, "layer", None) is not None]
+    assert len(attending) == 3 and all(stage.positions.any() for stage in attending)
+    withhold_coordinates(model)
+    assert not any(stage.positions.any() for stage in attending)
 
 
 @pytest.mark.parametrize("known", [True, False])

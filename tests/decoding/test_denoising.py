@@ -292,6 +292,8 @@ def test_clipping_keeps_every_predicted_picture_in_range(sampler: str) -> None:
         ({"eta": 1.5}, "eta (1.5) must be between 0 and 1"),
         ({"clip": 0.0}, "clip (0.0) must be above 0"),
         ({"quantile": 0.0}, "quantile (0.0) must be above 0 and at most 1"),
+        ({"shift": 0.0}, "shift (0.0) must be a number above 0"),
+        ({"shift": float("nan")}, "shift (nan) must be a number above 0"),
     ],
 )
 def test_wrong_settings_are_refused(keys: dict[str, Any], message: str) -> None:

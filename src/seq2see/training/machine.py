@@ -20,7 +20,8 @@ def has_bfloat16(device: torch.device) -> bool:
     """Whether the processor has instructions for bfloat16."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
+    probe = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)  # private: may vanish
+    return device.type == "cpu" and bool(probe())
 
 
 class Load:
