@@ -1,6 +1,7 @@
 """The painting benchmark: merged models against the untouched one, at one or more sizes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,6 +50,15 @@ def test_settings_are_combined_and_the_untouched_model_comes_first() -> None:
     assert names[:4] == ["untouched", "0.5 all", "0.75 all", "0.5 all, every 4 steps"]
     assert names[5:7] == ["0.5 keys", "0.75 keys"]
     assert chosen[9] == Setting(48) == chosen[17].untouched and chosen[17].size == 48
+
+
+def test_the_method_layer_merges_in_all_three_sublayers(workload: Workload) -> None:
+    both = {
+        method: workload.painter(Setting(32, 0.25, method, every=3)).model.merging
+        for method in ("all", "layer")
+    }
+    assert both["layer"] == replace(both["all"], cross=True, feed_forward=True)
+    assert (both["layer"].ratio, both["layer"].every) == (0.25, 3)
 
 
 def test_every_setting_has_a_row_and_only_the_own_size_has_quality(unet: Path, quick: None) -> None:
@@ -240,8 +250,8 @@ Refused = Callable[[Path, Path], object]
             r"pictures of 16 pixels: the finest layer with attention has 64 positions",
         ),
         (
-            lambda unet, dit: workload_of(unet).painter(Setting(32, 0.5, "values")),
-            "method 'values' is not one of all, keys",
+            lambda unet, dit: settings([32], [0.5], ["all", "values"]),
+            "method 'values' is not one of all, keys, layer",
         ),
     ],
 )

@@ -9,6 +9,7 @@ from seq2see.batches import spread
 from seq2see.bench.paint_quality import QualityTest, class_test, scene_test
 from seq2see.decoding.denoising import Denoising
 from seq2see.errors import InputError
+from seq2see.models import merged
 from seq2see.models.merged import TokenMerging
 from seq2see.pictures.prompted import PromptedPictures, ScenePictures
 from seq2see.tasks.diffusion import Diffusion
@@ -17,6 +18,8 @@ from seq2see.tasks.painter import Painter
 from seq2see.tasks.table import load_painter, load_pictures
 
 UNTOUCHED = "untouched"
+LAYER = "layer"  # merging as by `all`, in cross-attention and feed-forward, too
+METHODS = (*merged.METHODS, LAYER)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ def settings(
     every: Sequence[int] = (1,),
 ) -> list[Setting]:
     """Combine all of them; the untouched model comes first at each size."""
+    for method in methods:
+        if method not in METHODS:
+            raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
     chosen: list[Setting] = []
     for size in sizes:
         chosen.append(Setting(size))
@@ -87,8 +93,14 @@ class Workload:
         painter = self.painters[setting.size]
         if setting.method == UNTOUCHED:
             return painter
+        whole_layer = setting.method == LAYER
         merging = TokenMerging(
-            setting.ratio, setting.method, min_tokens=self.min_tokens, every=setting.every
+            setting.ratio,
+            "all" if whole_layer else setting.method,
+            min_tokens=self.min_tokens,
+            every=setting.every,
+            cross=whole_layer,
+            feed_forward=whole_layer,
         )
         try:
             return painter.merged(merging)

@@ -52,7 +52,9 @@ Ratios = Annotated[
 Methods = Annotated[
     list[str],
     typer.Option(
-        "--method", help="Merge all: queries, keys and values; or keys and values; repeatable."
+        "--method",
+        help="all: queries, keys and values; keys: keys and values; layer: all, and in "
+        "cross-attention and feed-forward, too; repeatable.",
     ),
 ]
 Every = Annotated[
