@@ -201,6 +201,12 @@ def test_noisy_epochs_are_the_first_of_training_alone(scenes: Scenes) -> None:
         assert examples.batch(lines).draws.time.min() < 0.9
 
 
+def test_noisy_epochs_are_refused_for_a_child(scenes: Scenes) -> None:
+    scenes.train("parent", "train.steps=1")
+    with pytest.raises(InputError, match=r"--init .*parent: diffusion\.noisy_epochs = 2 is for"):
+        scenes.train("child", "diffusion.noisy_epochs=2", init=scenes.folder / "parent")
+
+
 def test_the_log_says_what_noisy_epochs_take(scenes: Scenes) -> None:
     scenes.train("plain", "train.steps=1")
     assert "noisy_epochs" not in scenes.said.getvalue()

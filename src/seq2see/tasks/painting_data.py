@@ -126,6 +126,9 @@ class PaintingData:
 
     def _inherited(self, format: PaintingFormat, path: Path) -> PaintingFormat:
         """The parent's words, for pictures of any size with its channels."""
+        if epochs := self.recipe.diffusion.noisy_epochs:
+            rule = "is for fresh weights, which have to learn layouts; set it to 0"
+            raise InputError(f"--init {path}: diffusion.noisy_epochs = {epochs} {rule}")
         if format.shape[0] != self.shape[0]:
             channels = f"{format.shape[0]} channels, and the recipe's have {self.shape[0]}"
             raise InputError(f"--init {path}: is for pictures of {channels}")
