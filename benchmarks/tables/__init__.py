@@ -46,6 +46,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/painting.md": {
         "judge": painting.judge,
         "painted": painting.painted,
+        "classes": painting.classes,
         "paint merging": painting.paint_merging,
         "paint parts": painting.paint_parts,
         "stable diffusion": stable_diffusion.steps,

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from seq2see.scoring.painting import ATTRIBUTES
+from seq2see.scoring.painting import ATTRIBUTES, COLUMNS, HEADS
 from tables.raw import NOT_YET, cards, computer, raw, table
 
 WEAR = ("clean", "worn", "most worn")
+TRAINING = ("minutes", "threads", "training pictures")
+CLASSES = {"generated": "painted", "real": "real, of `val`", "noise": "noise"}
 MEASURED = ("paint-64", "paint-32")  # results of `bench paint`, by the size of the model's pictures
 
 
@@ -35,21 +37,49 @@ def judge() -> str:
 
 def painted() -> str:
     """Show how often painted scenes are right, for each model that was trained to its end."""
-    head = ("minutes", "training pictures", "test set", "prompts", "guidance", "% right")
+    head = ("recipe", *TRAINING, "test set", "prompts", "guidance", "% right")
     rows = [
         (
-            f"{card['training']['seconds'] / 60:.0f}",
-            f"{card['training']['target_tokens']:,}",
+            f"`{recipe.removeprefix('painted-')}`",
+            *_training(card),
             f"`{name}`",
             f"{test['prompts']:,}",
             f"{card['recipe']['diffusion']['guidance']:g}",
             f"{100 * test['accuracy']:.1f}",
             *(f"{100 * test['attributes'][part]['accuracy']:.1f}" for part in ATTRIBUTES),
         )
-        for card in cards("painted-*").values()
+        for recipe, card in cards("painted-*").items()
         for name, test in card["tests"].items()
     ]
     return table((*head, *(f"% {part}" for part in ATTRIBUTES)), *rows) if rows else NOT_YET
+
+
+def classes() -> str:
+    """Show how pictures painted by class compare with real ones, in the eyes of a classifier."""
+    card = raw("fashion-painter")
+    report = raw("fashion-painted")
+    if card is None or report is None:
+        return NOT_YET
+    rows = []
+    for name, figures in {"generated": report, **report["anchors"]}.items():
+        others = (f"{figures[key]:.3f}" for key in COLUMNS[1:])
+        accuracy = f"{100 * figures['accuracy']:.1f}"
+        rows.append((CLASSES[name], f"{figures['pictures']:,}", accuracy, *others))
+    minutes, threads, pictures = _training(card)
+    training = f"{minutes} minutes of training on {threads} thread(s), {pictures} pictures"
+    reference = f"compared with {report['held_out']:,} pictures of `test`"
+    note = f"{training}; {reference}; guidance {card['recipe']['diffusion']['guidance']:g}"
+    head = ("pictures", "number", "% of their class", *HEADS[1:])
+    return f"{table(head, *rows)}\n\n{note}; {computer(card)}"
+
+
+def _training(card: Any) -> tuple[str, str, str]:
+    """Minutes from the command to the choice of weights, threads, and pictures seen."""
+    return (
+        f"{card['training']['seconds'] / 60:.0f}",
+        f"{card['machine']['threads']}",
+        f"{card['training']['target_tokens']:,}",
+    )
 
 
 def paint_merging() -> str:
