@@ -90,6 +90,33 @@ def test_a_run_leaves_a_model_a_card_and_sheets_of_pictures(scenes: Scenes) -> N
     assert repr(painter).startswith("Painter(32 × 32 × 3, ")
 
 
+@pytest.mark.parametrize(("corpus", "seconds"), [("scenes", 3 * 4 * 100 / 16), ("digits", 0)])
+def test_time_to_paint_is_reserved_for_test_sets_with_a_judge(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch, corpus: str, seconds: float
+) -> None:
+    """Three test sets of four scenes are painted at the end, and 16 pictures at each validation."""
+    now = 1000.0
+    painted: list[int] = []
+
+    def paint(painter: Painter, prompts: list[str], seeds: list[int]) -> Any:
+        nonlocal now
+        now += 100
+        painted.append(len(prompts))
+        channels, height, width = painter.format.shape
+        return np.zeros((len(prompts), height, width, channels), np.uint8)
+
+    recipe = RECIPE.replace('corpus = "scenes"\nlimit = 24', f'corpus = "{corpus}"')
+    scenes.path.write_text(recipe.replace("patch = 4", "patch = 2"), encoding="utf-8")
+    task = Diffusion(Recipe.load(scenes.path))
+    data = task.data(None, History())
+    data.prepare(scenes.folder, None)
+    model = task.build(data).eval()
+    monkeypatch.setattr(Painter, "paint", paint)
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+    assert task.validate(model, data, share=0.01).scoring_seconds == seconds
+    assert painted == [16]
+
+
 @pytest.mark.parametrize("kind", ["unet", "dit"])
 @pytest.mark.parametrize("predict", ["noise", "velocity", "flow"])
 def test_every_model_learns_every_prediction(scenes: Scenes, kind: str, predict: str) -> None:

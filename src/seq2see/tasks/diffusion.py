@@ -105,7 +105,9 @@ class Diffusion:
         """Loss on the validation set under fixed noise, and pictures of some of its prompts."""
         examples = data.validation()
         lines = validated(len(examples.pictures), share)
+        started = time.perf_counter()
         loss = self._mean_loss(model, examples, lines)
+        one_picture = (time.perf_counter() - started) / len(lines)  # seconds to score it
         if not math.isfinite(loss):
             return Validation(loss, {}, "", [])
         count = max(SHEET_PICTURES, round(share * VALIDATION_PICTURES))
@@ -117,7 +119,8 @@ class Diffusion:
         seconds = time.perf_counter() - started
         figures: dict[str, float] = {}
         summary = ""
-        if isinstance(data.corpus.val, ScenePictures):
+        if isinstance(data.corpus.val, ScenePictures):  # only these are painted to score them
+            one_picture += seconds / len(painted)
             accuracy = judged(data.corpus.val, painted, pictures)["accuracy"]
             figures = {"accuracy": accuracy}
             summary = f"{accuracy:.1%} of {len(painted)} pictures right"
@@ -130,7 +133,7 @@ class Diffusion:
             samples=[],
             examples=f"{len(lines):,} of {len(examples.pictures):,} pictures",
             share=len(lines) / len(examples.pictures),
-            scoring_seconds=seconds * tested / len(painted),
+            scoring_seconds=one_picture * tested,
             sheet=sheet(pictures[shown], SHEET_COLUMNS, labels=[prompts[place] for place in shown]),
         )
 
