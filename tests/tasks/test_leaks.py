@@ -72,7 +72,8 @@ def test_a_child_on_other_data_is_tested_on_new_sentences(
 def test_known_pairs_are_removed_from_given_sets_and_counted(
     small: Any, tmp_path: Path, lines: list[str]
 ) -> None:
-    small.train("parent", "train.steps=1", f"data.val={write(tmp_path / 'v.tsv', lines[:5])}")
+    val = write(tmp_path / "v.tsv", lines[:5])
+    small.train("parent", "train.steps=1", f"data.val={val}", "data.overlap=keep")
     new = ["neun neun\tnine nine", "acht acht\teight eight"]
     val = write(tmp_path / "val.tsv", [*lines[:3], *new])
     test = write(tmp_path / "test.tsv", [*new, *lines])

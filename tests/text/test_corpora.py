@@ -83,7 +83,8 @@ def test_duplicate_and_untranslated_pairs_are_counted(tmp_path: Path) -> None:
 
 def test_a_note_on_a_file_is_made_once(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="de\ten\n" + numbered(3))
-    corpus = corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), tmp_path)
+    keys = {"train": "t.tsv", "val": "t.tsv", "test": "t.tsv", "overlap": "keep"}
+    corpus = corpora.load(config(**keys), tmp_path)
     assert len(corpus.train.pairs) == len(corpus.val.pairs) == 3
     note = "line 1 is a header (de, en); not trained on"
     assert corpus.notes == [f"{tmp_path / 't.tsv'}: {note}"]
@@ -129,12 +130,12 @@ def test_a_directory_brings_its_splits(tmp_path: Path) -> None:
 
 def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sub").mkdir()
-    write(tmp_path / "sub", t__tsv="a\tb\n")
+    write(tmp_path / "sub", t__tsv="a\tb\n", v__tsv="c\td\n")
     monkeypatch.chdir(tmp_path)
-    expected = corpora.load(config(train="sub/t.tsv", val="sub/t.tsv", test="sub/t.tsv"))
-    assert corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), Path("sub")) == expected
-    for split in ("train", "val", "test"):
-        write(tmp_path / "sub", **{f"{split}__de": "a\n", f"{split}__en": "b\n"})
+    expected = corpora.load(config(train="sub/t.tsv", val="sub/v.tsv", test="sub/v.tsv"))
+    assert corpora.load(config(train="t.tsv", val="v.tsv", test="v.tsv"), Path("sub")) == expected
+    for split, texts in (("train", "ab"), ("val", "cd"), ("test", "cd")):
+        write(tmp_path / "sub", **{f"{split}__de": texts[0], f"{split}__en": texts[1]})
     (tmp_path / "sub" / "deep").symlink_to(tmp_path / "sub")
     assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == expected
 
@@ -265,6 +266,17 @@ def test_captions_in_both_directions() -> None:
     assert [pair[::-1] for pair in back.train.pairs] == forth.train.pairs
     with pytest.raises(InputError, match="'captions' is de and en, not 'fr' and 'en'"):
         corpora.load(config(corpus="captions", source="fr"))
+
+
+@pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")
+def test_tatoeba_overlaps_with_its_own_test_set() -> None:
+    test = "test-v2021-08-07.deu-eng.tsv.gz"
+    keys = {"train": TATOEBA.name, "columns": [1, 0], "val": test, "test": test}
+    corpus = corpora.load(config(**keys), TATOEBA.parent)
+    assert corpus.left_out == 10_148
+    assert len(corpus.train.pairs) + corpus.left_out == 169_813
+    shares = "10,148 of 169,813 training pairs share a sentence with test (10,148) or val (10,148)"
+    assert any(note.startswith(shares) for note in corpus.notes)
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")

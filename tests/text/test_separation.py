@@ -99,7 +99,7 @@ def test_few_sentences_that_a_parent_does_not_know_are_divided(folder: Folder) -
 
 
 def test_known_pairs_are_removed_from_given_sets(folder: Folder) -> None:
-    parent = folder.load(hold_out=0, val="train.tsv", limit=300)
+    parent = folder.load(hold_out=0, val="train.tsv", limit=300, overlap="keep")
     folder.write("val.tsv", numbered(280, 320))
     folder.write("test.tsv", [("SOURCE  5", "anders"), ("neu", "target 7"), ("neu", "new")])
     keys = {"val": "val.tsv", "test": "test.tsv"}
@@ -113,6 +113,36 @@ def test_known_pairs_are_removed_from_given_sets(folder: Folder) -> None:
     folder.write("val.tsv", numbered(0, 5))
     with pytest.raises(InputError, match=r"was trained on all 5 examples of val; choose a val set"):
         folder.load(parent.history.inherited(), **keys)
+
+
+def test_training_pairs_that_share_a_held_out_sentence_are_dropped(folder: Folder) -> None:
+    folder.write("val.tsv", [("SOURCE  5", "anders"), ("neu", "new")])
+    folder.write("test.tsv", [("x", "target 5"), ("y", "Target 7")])
+    keys = {"val": "val.tsv", "test": "test.tsv"}
+    corpus = folder.load(**keys)
+    expected = [pair for pair in numbered(0, 400) if pair[0] not in ("source 5", "source 7")]
+    assert corpus.train.pairs == expected and corpus.left_out == 2
+    assert len(corpus.history.train) == 398
+    shares = "2 of 400 training pairs share a sentence with test (2) or val (1) and are left out"
+    assert corpus.notes == [f'{shares}; data.overlap = "keep" keeps them']
+    assert folder.load(corpus.history, **keys) == corpus  # as a run that is resumed
+    kept = folder.load(**keys, overlap="keep")
+    assert kept.train.pairs == numbered(0, 400) and kept.left_out == 0 and kept.notes == []
+
+
+def test_a_run_that_was_trained_on_the_overlap_keeps_it(folder: Folder) -> None:
+    folder.write("val.tsv", numbered(5, 6))
+    keys = {"val": "val.tsv", "test": "val.tsv"}
+    before = folder.load(**keys, overlap="keep")  # as every run of earlier versions
+    folder.write("train.tsv", [*numbered(0, 400), ("SOURCE 5", "new"), ("neu", "new")])
+    after = folder.load(before.history, **keys)
+    assert after.train.pairs == [*numbered(0, 400), ("neu", "new")] and after.left_out == 1
+
+
+def test_a_training_set_that_overlaps_completely_is_refused(folder: Folder) -> None:
+    says = r'all 400 pairs share a sentence with val \(400\); data.overlap = "keep" trains on such'
+    with pytest.raises(InputError, match=says):
+        folder.load(val="train.tsv", hold_out=0)
 
 
 sentences = st.integers(0, 25).map("s{}".format)

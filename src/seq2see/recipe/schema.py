@@ -37,6 +37,8 @@ class DataConfig(Section):
     # Pairs held out of train for val, and for test, where these are not given: at most half of
     # them together. By default 1000 each, or 5 % of a small corpus.
     hold_out: Whole | None = None
+    # Training pairs that share a sentence with val or a test set: left out, or trained on.
+    overlap: Literal["drop", "keep"] = "drop"
     limit: Count | None = None  # training pairs to use; captions, scenes: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted

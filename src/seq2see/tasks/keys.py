@@ -19,6 +19,7 @@ FOR_TEXT = (
     "data.test",
     "data.columns",
     "data.hold_out",
+    "data.overlap",
     "data.join",
     "data.max_length",
     "data.labels",

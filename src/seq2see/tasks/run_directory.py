@@ -99,7 +99,7 @@ class Growth:
 
     before: int
     after: int
-    left_out: int  # new ones that share a sentence with a held-out set
+    left_out: int  # training examples that share a sentence with a held-out set
 
     def __str__(self) -> str:
         if self.after == self.before:
@@ -108,7 +108,7 @@ class Growth:
             verb = "grown" if self.after > self.before else "changed"
             change = f"the corpus has {verb} from {self.before:,} to {self.after:,} training pairs"
         if self.left_out:
-            shared = "new ones share a sentence with a held-out pair and are left out"
+            shared = "share a sentence with a held-out pair and are left out"
             change += f"; {self.left_out:,} {shared}"
         return change
 

@@ -38,7 +38,7 @@ def load(
 
     history = history or History()
     load_splits = _load_captions if config.corpus == "captions" else _load_files
-    corpus = separated(load_splits(config, data, history, progress), history)
+    corpus = separated(load_splits(config, data, history, progress), history, config.overlap)
     return replace(
         corpus,
         notes=[*corpus.notes, *repetitions(corpus.history.train)],

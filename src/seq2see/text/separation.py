@@ -7,6 +7,7 @@ from itertools import compress
 
 import numpy as np
 
+from seq2see.errors import InputError
 from seq2see.text.history import (
     Fingerprints,
     History,
@@ -32,7 +33,7 @@ class Corpus:
     tests: dict[str, Parallel]
     history: History = field(compare=False)  # of the pairs before they were joined
     notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
-    left_out: int = 0  # new training pairs that share a sentence with the held-out sets of the run
+    left_out: int = 0  # training pairs that share a sentence with a held-out set
 
 
 def known(pairs: Sequence[Pair], history: History) -> list[bool]:
@@ -58,11 +59,11 @@ def split_again(pairs: Sequence[Pair], history: History, names: Sequence[str]) -
     return splits
 
 
-def separated(splits: Splits, history: History) -> Corpus:
+def separated(splits: Splits, history: History, overlap: str = "drop") -> Corpus:
     """Leave out held-out pairs that an ancestor was trained on; add the history of the corpus.
 
-    If the history is that of the run itself, new training pairs that share a sentence with a
-    held-out set are left out, too.
+    Training pairs that share a sentence with a held-out set are left out, unless overlap is "keep"
+    or the run itself, begun by an earlier version, was trained on them already.
     """
     train, val, tests, notes = splits
     val = _unseen(val, history)
@@ -71,13 +72,26 @@ def separated(splits: Splits, history: History) -> Corpus:
     held_out["val"] = fingerprints(val.pairs)
     prints = fingerprints(train.pairs)
     leaks = np.zeros(len(prints), dtype=np.bool_)
-    if len(history.train):
+    if overlap == "drop":
         new = ~np.isin(keys(prints), keys(history.train))
         leaks = new & shared(prints, list(held_out.values()))
     if leaks.any():
+        notes = [*notes, _overlap(prints[leaks], len(prints), held_out)]
         train = Parallel.of("train", compress(train.pairs, ~leaks), train.dropped)
     own = replace(history, train=prints[~leaks], held_out=held_out)
     return Corpus(train, val, tests, own, notes, int(leaks.sum()))
+
+
+def _overlap(leaks: Fingerprints, count: int, held_out: dict[str, Fingerprints]) -> str:
+    """One line on the training pairs that share a sentence with held-out sets; all are refused."""
+    by_set = {name.removeprefix("test/"): shared(leaks, [held_out[name]]) for name in held_out}
+    sets = [f"{name} ({flags.sum():,})" for name, flags in sorted(by_set.items()) if flags.any()]
+    shares = f"share a sentence with {' or '.join(sets)}"
+    if len(leaks) == count:
+        rule = 'data.overlap = "keep" trains on such pairs'
+        raise InputError(f"data.train: all {count:,} pairs {shares}; {rule}")
+    kept = 'data.overlap = "keep" keeps them'
+    return f"{len(leaks):,} of {count:,} training pairs {shares} and are left out; {kept}"
 
 
 def repetitions(prints: Fingerprints) -> list[str]:
