@@ -97,9 +97,7 @@ def test_where_multi30k_is_found(
             (tmp_path / name / f"{split}.de").write_text(f"{text} {split}\n")
             (tmp_path / name / f"{split}.en").write_text(f"x {split}\n")
     monkeypatch.setenv("SEQ2SEE_DATA", str(tmp_path / "named"))
-    assert corpora.load(config(corpus="multi30k")).train.pairs == [
-        ("named train", "x train")
-    ]
+    assert corpora.load(config(corpus="multi30k")).train.pairs == [("named train", "x train")]
     monkeypatch.chdir(tmp_path)
     given = corpora.load(config(corpus="multi30k"), Path("given"))
     assert given.train.pairs == [("given train", "x train")]

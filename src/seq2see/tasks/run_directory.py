@@ -103,14 +103,9 @@ class Growth:
 
     def __str__(self) -> str:
         if self.after == self.before:
-            change = "the training pairs are in another order"
-        else:
-            verb = "grown" if self.after > self.before else "changed"
-            change = f"the corpus has {verb} from {self.before:,} to {self.after:,} training pairs"
-        if self.left_out:
-            shared = "share a sentence with a held-out pair and are left out"
-            change += f"; {self.left_out:,} {shared}"
-        return change
+            return "the training pairs are in another order"
+        verb = "grown" if self.after > self.before else "changed"
+        return f"the corpus has {verb} from {self.before:,} to {self.after:,} training pairs"
 
 
 def check_data(folder: Path, data: Data) -> Growth | None:
