@@ -84,18 +84,47 @@ class Examples(Protocol):
     def batch(self, lines: Sequence[int]) -> AnyBatch: ...
 
 
+def sizes_of(pairs: Sequence[IdPair]) -> Lengths:
+    """Count the tokens of both sides of each pair: (N, 2)."""
+    sizes = [(len(source), len(target)) for source, target in pairs]
+    return np.array(sizes, dtype=np.int32).reshape(-1, 2)
+
+
+class Chosen(Sequence[IdPair]):
+    """Some lines of other pairs, which may be in files."""
+
+    def __init__(self, pairs: Sequence[IdPair], lines: NDArray[np.integer[Any]]) -> None:
+        self._pairs = pairs
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> IdPair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[IdPair]: ...
+    def __getitem__(self, index: int | slice) -> IdPair | list[IdPair]:
+        if isinstance(index, slice):
+            return [self._pairs[line] for line in self._lines[index].tolist()]
+        return self._pairs[int(self._lines[index])]
+
+
 class TextExamples:
-    """Examples of text, held in memory.
+    """Examples of text, in memory or in files.
 
     A shifted target is predicted from its own beginning (teacher forcing); the other kind holds
     the labels of what is read, PAD where there is none.
     """
 
-    def __init__(self, pairs: Sequence[IdPair], shifted: bool = True) -> None:
+    def __init__(
+        self, pairs: Sequence[IdPair], shifted: bool = True, sizes: Lengths | None = None
+    ) -> None:
+        """Hold pairs; their sizes in tokens are counted unless they are known."""
         self.pairs = pairs
         self.shifted = shifted
-        sizes = [(len(source) + 1, len(target) + shifted) for source, target in pairs]
-        self.lengths: Lengths = np.array(sizes, dtype=np.int32).reshape(-1, 2)
+        sizes = sizes_of(pairs) if sizes is None else sizes
+        self.lengths: Lengths = sizes + np.array([1, shifted], dtype=np.int32)
 
     def __len__(self) -> int:
         return len(self.pairs)

@@ -37,9 +37,16 @@ def fingerprints(pairs: Iterable[Pair]) -> Fingerprints:
 
 def hashed(items: Iterable[bytes], columns: int) -> Fingerprints:
     """Hash items that belong together in groups of `columns`: (N, columns)."""
-    digests = (hashlib.blake2b(item, digest_size=BYTES).digest() for item in items)
-    numbers = np.frombuffer(b"".join(digests), dtype="<u8")
+    digests = bytearray()
+    for item in items:
+        digests += hashlib.blake2b(item, digest_size=BYTES).digest()
+    numbers = np.frombuffer(digests, dtype="<u8")
     return numbers.astype(np.uint64).reshape(-1, columns)
+
+
+def in_text_order(pairs: Iterable[Pair]) -> Fingerprints:
+    """Hash each pair as it is written: numbers that order pairs by their text alone (N,)."""
+    return hashed(("\n".join(pair).encode() for pair in pairs), columns=1)[:, 0].byteswap()
 
 
 def keys(prints: Fingerprints) -> Fingerprints:
