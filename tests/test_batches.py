@@ -21,6 +21,7 @@ from seq2see.batches import (
     collate,
     collate_labels,
     epoch_batches,
+    mixed,
     pad,
     padding_share,
 )
@@ -261,6 +262,25 @@ def test_padding_share_is_what_counting_gives(sizes: Sizes, tokens: int) -> None
     )
     share = padding_share(lengths_of(sizes), batches)
     assert share == pytest.approx(padding / positions, abs=1e-12)
+
+
+def test_weights_say_how_often_an_epoch_sees_a_line() -> None:
+    lines = np.array([line for line in range(100) if line % 10])  # some are too long
+    shares = [(50, 1.0), (20, 2.5), (30, 0.25)]
+
+    def counts(seed: int, epoch: int) -> list[int]:
+        return np.bincount(mixed(lines, shares, seed, epoch), minlength=100).tolist()
+
+    first = counts(1, 1)
+    assert all((first[line] > 0) <= (line % 10 > 0) for line in range(100))
+    assert sum(first[:50]) == 45 and {*first[:50]} == {0, 1}
+    assert sum(first[50:70]) == 45 and {*first[50:70]} == {0, 2, 3}
+    assert sum(first[70:]) == 7 and {*first[70:]} == {0, 1}
+    assert counts(1, 1) == first and first not in (counts(1, 2), counts(2, 1))
+    everything = np.sum([counts(1, epoch) for epoch in range(40)], axis=0)
+    assert min(everything[line] for line in range(70, 100) if line % 10) > 0
+    once = mixed(lines, [(60, 1.0), (40, 1.0)], 1, 1)
+    assert once.tolist() == lines.tolist()
 
 
 def test_padding_share_of_nothing_is_zero() -> None:

@@ -197,6 +197,23 @@ def _shuffled(count: int, shuffle: random.Random) -> NDArray[np.int32]:
     return np.array(numbers, dtype=np.int32)
 
 
+def mixed(
+    lines: NDArray[np.int64], shares: Sequence[tuple[int, float]], seed: int, epoch: int
+) -> NDArray[np.int64]:
+    """Repeat and draw the lines of an epoch; shares are the sizes and weights of the corpora.
+
+    A weight of 2.5 takes each line twice, and half of them once more.
+    """
+    ends = np.cumsum([size for size, _ in shares])
+    parts = np.split(lines, np.searchsorted(lines, ends)[:-1])
+    taken = []
+    for number, (part, (_, weight)) in enumerate(zip(parts, shares, strict=True)):
+        order = _shuffled(len(part), random.Random(f"mix/{seed}/{epoch}/{number}"))
+        taken.append(np.repeat(part, int(weight)))
+        taken.append(part[np.sort(order[: round(weight % 1 * len(part))])])
+    return np.concatenate(taken)
+
+
 def by_tokens(lengths: Lengths, tokens: int, seed: int, epoch: int) -> Batches:
     """Cut a corpus into batches of similar lengths, with at most `tokens` on the longer side.
 

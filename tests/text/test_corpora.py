@@ -291,3 +291,18 @@ def test_holding_out_of_tatoeba() -> None:
     for side in (0, 1):
         known = {pair[side] for pair in corpus.train.pairs}
         assert not any(pair[side] in known for pair in corpus.val.pairs + test.pairs)
+
+
+def test_corpora_are_mixed(tmp_path: Path) -> None:
+    write(tmp_path, a__tsv=numbered(40, "a"), b__jsonl='{"de": "x", "en": "y"}\n', v="v\tw\n")
+    (tmp_path / "c").mkdir()
+    write(tmp_path / "c", train__de="eins\n\nzwei\n", train__en="one\ntwo\nthree\n", val__de="n\n")
+    keys = {"mix": {"a.tsv": 1, "b.jsonl": 3, "c": 0.5}, "val": "v", "test": "v"}
+    corpus = corpora.load(config(**keys), tmp_path)
+    pairs = [*corpus.train.pairs]
+    assert pairs[-3:] == [("x", "y"), ("eins", "one"), ("zwei", "three")] and len(pairs) == 43
+    assert [*corpus.shares] == [(40, 1), (1, 3), (2, 0.5)] and corpus.train.dropped == 1
+    held = corpora.load(config(mix={"a.tsv": 2, "c": 1}, hold_out=5), tmp_path)
+    assert sum(share.pairs for share in held.shares) == len(held.train.pairs) == 32
+    with pytest.raises(InputError, match="none: no such file for data.train"):
+        corpora.load(config(mix={"none": 1}), tmp_path)

@@ -15,6 +15,7 @@ FOR_PICTURES = (
 FOR_TEXT = (
     "data.source",
     "data.target",
+    "data.mix",
     "data.val",
     "data.test",
     "data.columns",

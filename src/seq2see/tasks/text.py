@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from rich.markup import escape
 from torch import Tensor, nn
 
-from seq2see.batches import Batch, Chosen, IdPair, Ids, Lengths, TextExamples, sizes_of, spread
+from seq2see.batches import (
+    Batch,
+    Chosen,
+    IdPair,
+    Ids,
+    Lengths,
+    TextExamples,
+    mixed,
+    sizes_of,
+    spread,
+)
 from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows, tokenizers_for
@@ -184,23 +194,29 @@ class TextData:
     def validation_texts(self) -> list[Pair]:
         return list(self.task.texts(self.corpus.val))
 
-    @cached_property
-    def _fixed(self) -> TextExamples:
-        sizes = self.encoded.sizes[self.lines]
-        return TextExamples(Chosen(self.encoded, self.lines), self.task.shifted, sizes)
+    def _lines(self, epoch: int) -> NDArray[np.int64]:
+        """The lines that an epoch sees: each once, unless corpora are mixed."""
+        shares = self.corpus.shares
+        if all(share.weight == 1 for share in shares):
+            return self.lines
+        return mixed(self.lines, shares, self.task.recipe.train.seed, epoch)
 
     def train(self, epoch: int) -> TextExamples:
+        chosen = self._lines(epoch)
         if not self.task.varies:
-            return self._fixed
-        lines = watched(self.lines, f"drawing the examples of epoch {epoch}", self.progress)
+            pairs = Chosen(self.encoded, chosen)
+            return TextExamples(pairs, self.task.shifted, self.encoded.sizes[chosen])
+        lines = watched(chosen, f"drawing the examples of epoch {epoch}", self.progress)
         drawn = (self.task.example(self, epoch, int(line)) for line in lines)
         size = self.task.encoder(self.tokenizers).largest
-        pairs = Store.drawn(drawn, size, self.root)
-        return TextExamples(pairs, self.task.shifted, pairs.sizes)
+        written = Store.drawn(drawn, size, self.root)
+        return TextExamples(written, self.task.shifted, written.sizes)
 
     def summary(self) -> str:
         config = self.task.recipe.data
         joined = f", each {config.join} joined," if config.join > 1 else ""
+        if config.mix is not None:
+            joined = f", mixed to {len(self._lines(1)):,} in an epoch,"
         too_long = len(self.encoded) - len(self.lines)
         origin = f" (from {escape(self.vocabulary_from)})" if self.vocabulary_from else ""
         return (

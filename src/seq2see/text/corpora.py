@@ -7,7 +7,16 @@ from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
 from seq2see.text.lines import Pair, base_name
-from seq2see.text.parallel import Digest, Joined, Pairs, Selection, Splits, Streamed, joined
+from seq2see.text.parallel import (
+    Digest,
+    Joined,
+    Mixture,
+    Pairs,
+    Selection,
+    Splits,
+    Streamed,
+    joined,
+)
 from seq2see.text.parallel import Parallel as Parallel
 from seq2see.text.progress import Progress, silent
 from seq2see.text.reading import PairStream, is_pattern, resolve
@@ -50,11 +59,17 @@ def load(
 def _read_files(config: DataConfig, data: Path | None, progress: Progress) -> Splits:
     """Locate the files of a recipe, and read all but the training set."""
     train_paths, val_paths, test_paths = _locate(config, data)
-    train = PairStream(train_paths, config, data, progress)
+    streams = [PairStream(paths, config, data, progress) for paths in train_paths]
+    train = Mixture(streams, list(config.mix.values()) if config.mix else [1.0])
     notes: list[str] = []
     val = None if val_paths is None else _read("val", val_paths, config, data, notes)
     tests = {name: _read(name, paths, config, data, notes) for name, paths in test_paths.items()}
-    return Splits(str(train_paths), train, val, tests, lambda: [*train.notes, *notes])
+
+    def remarks() -> list[str]:
+        return [note for stream in streams for note in stream.notes] + notes
+
+    name = " and ".join(str(paths) for paths in train_paths)
+    return Splits(name, train, val, tests, remarks)
 
 
 def _read_captions(config: DataConfig, data: Path | None, progress: Progress) -> Splits:
@@ -72,23 +87,28 @@ def _read_captions(config: DataConfig, data: Path | None, progress: Progress) ->
         if config.source == "en":
             pairs = [(english, german) for german, english in pairs]
         splits[name] = Parallel.of(name, pairs)
-    train = splits.pop("train").pairs
+    train = Mixture([splits.pop("train").pairs])
     return Splits("captions", train, splits.pop("val"), splits)
 
 
-def _locate(config: DataConfig, base: Path | None) -> tuple[Paths, Paths | None, dict[str, Paths]]:
+def _locate(
+    config: DataConfig, base: Path | None
+) -> tuple[list[Paths], Paths | None, dict[str, Paths]]:
     """Locate train, val and tests; the recipe's own paths precede the splits of a directory."""
     origin: Paths | None = str(multi30k.folder(config, base)) if config.corpus else config.train
-    assert origin is not None  # a recipe has either a corpus or paths
-    splits = _splits(origin, "train", config, base)
+    splits: dict[str, Paths] = {}
+    if origin is not None:
+        splits = _splits(origin, "train", config, base)
+    mixed = [_splits(path, "train", config, base)["train"] for path in config.mix or ()]
+    train = mixed or [splits["train"]]
     val = splits.get("val")
     if config.val is not None:
         val = _splits(config.val, "val", config, base)["val"]
     if isinstance(config.test, dict):
-        return splits["train"], val, config.test
+        return train, val, config.test
     candidates = splits if config.test is None else _splits(config.test, "test", config, base)
     tests = {name: paths for name, paths in candidates.items() if name.startswith("test")}
-    return splits["train"], val, tests
+    return train, val, tests
 
 
 def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> dict[str, Paths]:

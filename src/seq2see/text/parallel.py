@@ -1,9 +1,9 @@
 """Sentence pairs of a corpus and its splits."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from seq2see.errors import InputError
@@ -125,11 +125,22 @@ class Streamed:
 Part = Parallel | Streamed
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """Pairs of one or several corpora, one after another, read anew each time."""
+
+    parts: Sequence[Iterable[Pair]]
+    weights: Sequence[float] = (1.0,)  # how often an epoch sees the pairs of each
+
+    def __iter__(self) -> Iterator[Pair]:
+        return chain.from_iterable(self.parts)
+
+
 class Splits(NamedTuple):
     """Training, validation and test sets of the files that a recipe names."""
 
     name: str  # of the training files
-    train: Iterable[Pair]  # read anew each time
+    train: Mixture
     val: Parallel | None
     tests: dict[str, Parallel]
     notes: Callable[[], Iterable[str]] = tuple  # remarks on the files, once they are read

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +23,17 @@ from seq2see.text.history import (
     shared,
 )
 from seq2see.text.lines import Pair
-from seq2see.text.parallel import Parallel, Streamed
+from seq2see.text.parallel import Mixture, Parallel, Streamed, filled
 
 NAMES = {"val": "val", "test": "test/test"}  # of sets that were held out, in a history
 BLOCK = 1 << 14  # pairs in memory at a time
+
+
+class Share(NamedTuple):
+    """One of several corpora: its training pairs, and how often an epoch sees each."""
+
+    pairs: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Corpus:
     history: History = field(compare=False)  # of the pairs before they were joined
     notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
     left_out: int = 0  # training pairs that share a sentence with a held-out set
+    shares: Sequence[Share] = field(default=(), compare=False)  # of the corpora in train
 
 
 @dataclass(frozen=True)
@@ -46,18 +55,23 @@ class Scan:
 
     prints: Fingerprints  # (N, 2) of the pairs with text on both sides
     order: Fingerprints  # (N,), see `in_text_order`
+    counts: Sequence[int]  # pairs of each corpus in the mixture
     dropped: int  # pairs with an empty side
 
     @classmethod
-    def of(cls, pairs: Iterable[Pair]) -> "Scan":
+    def of(cls, mixture: Mixture) -> "Scan":
         prints, order = [empty(0, 2)], [empty(0)]
+        counts = []
         dropped = 0
-        for block in _blocks(pairs):
-            full = [pair for pair in block if pair[0].strip() and pair[1].strip()]
-            dropped += len(block) - len(full)
-            prints.append(fingerprints(full))
-            order.append(in_text_order(full))
-        return cls(np.concatenate(prints), np.concatenate(order), dropped)
+        for part in mixture.parts:
+            counts.append(0)
+            for block in _blocks(part):
+                full = list(filled(block))
+                dropped += len(block) - len(full)
+                counts[-1] += len(full)
+                prints.append(fingerprints(full))
+                order.append(in_text_order(full))
+        return cls(np.concatenate(prints), np.concatenate(order), counts, dropped)
 
 
 def _blocks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

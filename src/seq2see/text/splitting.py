@@ -17,6 +17,7 @@ from seq2see.text.separation import (
     NAMES,
     Corpus,
     Scan,
+    Share,
     leaks,
     overlap_note,
     repetitions,
@@ -104,7 +105,15 @@ class Division:
             self.history,
             list(dict.fromkeys(self.notes)),
             self.left_out,
+            self._shares(),
         )
+
+    def _shares(self) -> list[Share]:
+        """The training pairs of each corpus in the mixture."""
+        ends = np.cumsum(self.scan.counts)[:-1]
+        chosen = [int(part.sum()) for part in np.split(self.chosen, ends)]
+        weights = self.splits.train.weights
+        return [Share(count, weight) for count, weight in zip(chosen, weights, strict=True)]
 
     def _joined(self, part: Parallel) -> Parallel:
         if self.config.join == 1:

@@ -63,7 +63,8 @@ class Store(Sequence[IdPair]):
     def drawn(cls, pairs: Iterable[IdPair], size: int, root: Path) -> "Store":
         """Put pairs that last for an epoch into files without names; `size` is the vocabulary's."""
         ids = []
-        with tempfile.TemporaryDirectory(dir=root, prefix="drawn-") as folder:
+        place = root if root.is_dir() else None  # a temporary run may have lost its folder
+        with tempfile.TemporaryDirectory(dir=place, prefix="drawn-") as folder:
             for number, block in enumerate(_blocks(pairs)):
                 path = Path(folder) / f"{number:05d}.ids"
                 write_shard(path, block, id_type(size))

@@ -29,7 +29,7 @@ from seq2see.text.watch import Watch
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SAMPLED_ROWS = 1000  # to tell the delimiter
-SAMPLED_CHARACTERS = 1 << 24  # to tell a header and quotes; few tables are longer
+SAMPLED_CHARACTERS = 1 << 22  # to tell a header, and quotes from direct speech
 QUOTED_CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=[\t\r\n]|\Z)')
 NUMBER = re.compile(r"[-+\d.,]+")
 EXCEL_HINT = re.compile(r"sep=[,;\t]\r?")  # a first line that names Excel's delimiter
