@@ -304,5 +304,5 @@ def test_corpora_are_mixed(tmp_path: Path) -> None:
     assert [*corpus.shares] == [(40, 1), (1, 3), (2, 0.5)] and corpus.train.dropped == 1
     held = corpora.load(config(mix={"a.tsv": 2, "c": 1}, hold_out=5), tmp_path)
     assert sum(share.pairs for share in held.shares) == len(held.train.pairs) == 32
-    with pytest.raises(InputError, match="none: no such file for data.train"):
+    with pytest.raises(InputError, match=r"none: no such file for data.train"):
         corpora.load(config(mix={"none": 1}), tmp_path)

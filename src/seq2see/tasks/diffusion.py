@@ -43,7 +43,15 @@ SHEET_COLUMNS = 4
 REFUSED = (
     *("data.source", "data.target", "data.mix", "data.val", "data.test", "data.columns"),
     *("data.hold_out", "data.overlap", "data.join", "data.labels", "tokenizer", "model.tie"),
-    *("model.overlap", "model.pool", "model.attention_dropout", "model.score", "augment", "reduce", "decode"),
+    *(
+        "model.overlap",
+        "model.pool",
+        "model.attention_dropout",
+        "model.score",
+        "augment",
+        "reduce",
+        "decode",
+    ),
     *("train.batch_tokens", "train.label_smoothing", "train.smoothing", "train.choose"),
     "train.validate_sentences",
 )

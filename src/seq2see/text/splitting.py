@@ -153,9 +153,10 @@ def _held_out(
     set_of = hold_out(scan.prints, scan.order, size, len(names), seen)
     counts = [int(np.sum(set_of == number)) for number in range(len(names) + 1)]
     if not all(counts):
+        origin = f"data.train = {config.train!r}" if config.mix is None else "data.mix"
         learned = f" ({seen.sum():,} of them known to {history.path})" if seen.any() else ""
         raise InputError(
-            f"data.train = {config.train!r}: {count:,} pairs{learned} are too few or too much "
+            f"{origin}: {count:,} pairs{learned} are too few or too much "
             f"alike to hold out {both}; give {given}"
         )
     sizes = [f"{size:,} for {name}" for name, size in zip(names, counts[1:], strict=True)]
