@@ -34,7 +34,7 @@ def read_pairs(paths: Paths, config: DataConfig, base: Path | None = None) -> Ta
 
 @dataclass
 class PairStream:
-    """Pairs of a table (one path) or of two line-aligned files (a list of two), read anew each time.
+    """Pairs of a table (one path) or of two aligned files (a list of two), read anew each time.
 
     A path with *, ? or [ stands for all files that match it, in the order of their names.
     """

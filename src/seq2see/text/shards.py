@@ -22,7 +22,7 @@ Numbers = npt.NDArray[Any]
 class Shard:
     """Two rows of numbers for each pair, read where they are needed.
 
-    A file holds the offsets of 2 N rows, N + N + 1 numbers of 32 bits, and then the rows themselves.
+    A file holds the offsets of 2 N rows, 2 N + 1 numbers of 32 bits, and then the rows themselves.
     """
 
     def __init__(self, path: Path, pairs: int, type: str) -> None:
