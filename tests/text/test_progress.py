@@ -1,5 +1,6 @@
 """Long work on text tells how far it is."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def test_the_tokenizer_says_how_much_text_it_sees(reports: Reports, tmp_path: Pa
     separate = TokenizerConfig(size=40, joint=False)
     tokenizers.train(separate, "de", "en", PAIRS, reporting(reports))
     assert reports == [("training the tokenizer on 100 sentences", None)] * 2
+
+
+def test_a_large_corpus_is_sampled_and_the_share_said(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizers, "TRAINING_PAIRS", 60)
+    tokenizers.train(TokenizerConfig(size=50), "de", "en", PAIRS, reporting(reports))
+    drawing, training = dict.fromkeys(text for text, _ in reports)
+    assert drawing == "drawing 60 of 100 pairs for the tokenizer"
+    found = re.fullmatch(r"training the tokenizer on (\d+) of 200 sentences", training)
+    assert found and 120 <= int(found[1]) < 150
 
 
 def test_words_are_counted_language_by_language(reports: Reports) -> None:

@@ -139,6 +139,12 @@ def test_a_run_that_was_trained_on_the_overlap_keeps_it(folder: Folder) -> None:
     assert [*after.train.pairs] == [*numbered(0, 400), ("neu", "new")] and after.left_out == 1
 
 
+def test_a_run_without_a_history_keeps_its_training_set(folder: Folder, tmp_path: Path) -> None:
+    folder.write("val.tsv", numbered(5, 6))
+    corpus = folder.load(History.of(tmp_path), val="val.tsv", test="val.tsv")
+    assert [*corpus.train.pairs] == numbered(0, 400) and corpus.left_out == 0
+
+
 def test_a_training_set_that_overlaps_completely_is_refused(folder: Folder) -> None:
     says = r'all 400 pairs share a sentence with val \(400\); data.overlap = "keep" trains on such'
     with pytest.raises(InputError, match=says):

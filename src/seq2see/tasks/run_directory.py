@@ -140,7 +140,7 @@ def history_of(folder: Path, parent: ModelDirectory | None, descends: bool) -> H
         return parent.history.inherited()
     if not begun(folder):
         return History()
-    return History.load(folder) or History(complete=not descends, path=folder)
+    return History.load(folder) or History(complete=not descends, path=folder, unknown=True)
 
 
 def begun(folder: Path) -> bool:

@@ -32,7 +32,7 @@ class EncodePool:
         self.folder = folder
         self.encoder = encoder
         self.kept = kept
-        self.count = min(shards, len(os.sched_getaffinity(0))) if shards > 1 else 0
+        self.count = min(shards, _cores()) if shards > 1 else 0
         settings = {"tokenizers": str(run.absolute()), "encoder": encoder.settings()}
         self.setup = {"folder": str(folder.absolute()), "kept": kept, **settings}
         self.workers: list[_Worker] = []
@@ -75,6 +75,13 @@ class EncodePool:
                 for worker in self.workers:
                     worker.process.kill()
                 raise
+
+
+def _cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not everywhere
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Worker:

@@ -70,6 +70,7 @@ class History:
     ancestors: Fingerprints = field(default_factory=lambda: empty(0))  # (M,), sorted
     complete: bool = True  # whether those of every ancestor are known
     path: Path | None = None  # the model directory that it was read from
+    unknown: bool = False  # whether that directory, of an earlier version, has no history
 
     def inherited(self) -> "History":
         """The history with which a child of this model begins."""
@@ -102,7 +103,7 @@ class History:
     @classmethod
     def of(cls, folder: Path) -> "History":
         """The history of a model directory; that of an earlier version is unknown."""
-        return cls.load(folder) or cls(complete=False, path=folder)
+        return cls.load(folder) or cls(complete=False, path=folder, unknown=True)
 
     @classmethod
     def load(cls, folder: Path) -> "History | None":

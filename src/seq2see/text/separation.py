@@ -103,7 +103,7 @@ def split_again(
 def leaks(prints: Fingerprints, held_out: dict[str, Fingerprints], history: History) -> Flags:
     """The training pairs that share a sentence with a held-out set.
 
-    A run that was begun by an earlier version keeps those that it was trained on.
+    A run that was begun by an earlier version keeps those that its history shows.
     """
     new = ~np.isin(keys(prints), keys(history.train))
     flags: Flags = new & shared(prints, list(held_out.values()))

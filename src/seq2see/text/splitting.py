@@ -68,7 +68,7 @@ class Division:
             chosen &= np.cumsum(chosen) <= config.limit
         held_out = _fingerprints(splits, missing, scan.prints, set_of)
         left_out = np.zeros_like(chosen)
-        if config.overlap == "drop":
+        if config.overlap == "drop" and not history.unknown:
             left_out = chosen & leaks(scan.prints, held_out, history)
         if left_out.any():
             notes.append(overlap_note(scan.prints[left_out], int(chosen.sum()), held_out))

@@ -199,5 +199,5 @@ def _open(folder: Path, texts: Texts) -> Store:
 def _remove_others(folder: Path) -> None:
     """Remove the stores of a run before its corpus or its vocabulary changed."""
     for other in folder.parent.iterdir():
-        if other != folder:
+        if other != folder and any((other / name).exists() for name in (INDEX, FINISHED)):
             shutil.rmtree(other, ignore_errors=True)
