@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import random
 from itertools import chain
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from seq2see.batches import (
     collate,
     collate_labels,
     epoch_batches,
+    mixed,
     pad,
     padding_share,
 )
@@ -80,7 +82,7 @@ def test_examples_are_measured_and_batched_by_line(shifted: bool) -> None:
         (batch.target_out, expected.target_out),
     ):
         assert torch.equal(ours, theirs)
-    assert examples.lengths.dtype == np.int64
+    assert examples.lengths.dtype == np.int32
     assert examples.lengths.tolist() == [[4, 1 + shifted], [2, 2 + shifted]]
 
 
@@ -123,6 +125,45 @@ def test_by_tokens_has_every_line_once_and_keeps_its_budget(
         batch = collate(pairs_of(sizes), lines)
         padded = max(batch.source.numel(), batch.target_out.numel())
         assert padded <= tokens or len(lines) == 1
+
+
+def listed(sizes: Sizes, tokens: int, epoch: int) -> list[list[int]]:
+    """The order of an epoch as earlier versions computed it, on Python lists."""
+    shuffle = random.Random(f"batches/1/{epoch}")
+    lines = list(range(len(sizes)))
+    shuffle.shuffle(lines)
+    lines.sort(key=lambda line: (sizes[line][1], sizes[line][0] * (-1) ** sizes[line][1]))
+    batches: list[list[int]] = []
+    for line in lines:
+        own = [*(batches[-1] if batches else []), line]
+        wider = [max(sizes[other][side] for other in own) for side in (0, 1)]
+        filled = sum(sum(sizes[other]) for other in own)
+        longest = max(max(sizes[other]) for other in own[:-1] or own)
+        over = max(wider) * len(own) > tokens
+        uneven = filled < 0.95 * sum(wider) * len(own) and longest * len(own) > tokens / 2
+        if not batches or over or uneven:
+            batches.append([])
+        batches[-1].append(line)
+    shuffle.shuffle(batches)
+    return batches
+
+
+@few
+@given(sizes=sizes_of_pairs, tokens=st.integers(1, 300), epoch=st.integers(0, 3))
+def test_the_order_is_that_of_earlier_versions(sizes: Sizes, tokens: int, epoch: int) -> None:
+    batches = by_tokens(lengths_of(sizes), tokens, seed=1, epoch=epoch)
+    ends = [(source + 1, target + 1) for source, target in sizes]
+    assert [*batches] == listed(ends, tokens, epoch)
+
+
+def test_batches_are_a_sequence_of_lists() -> None:
+    batches = by_tokens(lengths_of([(2, 3)] * 10), 8, seed=1, epoch=0)
+    everything = [*batches]
+    assert len(batches) == len(everything) == 5
+    assert batches[1:3] == everything[1:3] and batches[-1] == everything[-1]
+    assert type(batches[0][0]) is int
+    with pytest.raises(IndexError):
+        batches[5]
 
 
 @few
@@ -171,7 +212,8 @@ def test_the_order_is_a_function_of_seed_and_epoch_alone() -> None:
     lengths = lengths_of([(i % 7 + 1, i % 5 + 1) for i in range(200)])
 
     def order(seed: int, epoch: int) -> str:
-        return f"{by_tokens(lengths, 50, seed, epoch)} {by_sentences(lengths, 9, 1, seed, epoch)}"
+        both = by_tokens(lengths, 50, seed, epoch), by_sentences(lengths, 9, 1, seed, epoch)
+        return str([[*batches] for batches in both])
 
     runs = set()
     for seed in (1, 2, 12):
@@ -186,11 +228,11 @@ def test_the_order_is_a_function_of_seed_and_epoch_alone() -> None:
 def test_a_recipe_chooses_how_an_epoch_is_cut() -> None:
     lengths = lengths_of([(i % 7 + 1, i % 5 + 1) for i in range(1000)])
     by_count = TrainConfig(steps=1, batch_sentences=9, accumulate=2, seed=5)
-    assert epoch_batches(lengths, by_count, 3) == by_sentences(lengths, 9, 2, seed=5, epoch=3)
+    assert [*epoch_batches(lengths, by_count, 3)] == [*by_sentences(lengths, 9, 2, 5, epoch=3)]
     by_size = TrainConfig(steps=1, batch_tokens=50, seed=5)
-    assert epoch_batches(lengths, by_size, 3) == by_tokens(lengths, 50, seed=5, epoch=3)
+    assert [*epoch_batches(lengths, by_size, 3)] == [*by_tokens(lengths, 50, seed=5, epoch=3)]
     default = TrainConfig(steps=1, seed=5)
-    assert epoch_batches(lengths, default, 3) == by_tokens(lengths, 4096, seed=5, epoch=3)
+    assert [*epoch_batches(lengths, default, 3)] == [*by_tokens(lengths, 4096, seed=5, epoch=3)]
 
 
 def test_pairs_of_equal_lengths_have_new_companions_each_epoch() -> None:
@@ -220,6 +262,25 @@ def test_padding_share_is_what_counting_gives(sizes: Sizes, tokens: int) -> None
     )
     share = padding_share(lengths_of(sizes), batches)
     assert share == pytest.approx(padding / positions, abs=1e-12)
+
+
+def test_weights_say_how_often_an_epoch_sees_a_line() -> None:
+    lines = np.array([line for line in range(100) if line % 10])  # some are too long
+    shares = [(50, 1.0), (20, 2.5), (30, 0.25)]
+
+    def counts(seed: int, epoch: int) -> list[int]:
+        return np.bincount(mixed(lines, shares, seed, epoch), minlength=100).tolist()
+
+    first = counts(1, 1)
+    assert all((first[line] > 0) <= (line % 10 > 0) for line in range(100))
+    assert sum(first[:50]) == 45 and {*first[:50]} == {0, 1}
+    assert sum(first[50:70]) == 45 and {*first[50:70]} == {0, 2, 3}
+    assert sum(first[70:]) == 7 and {*first[70:]} == {0, 1}
+    assert counts(1, 1) == first and first not in (counts(1, 2), counts(2, 1))
+    everything = np.sum([counts(1, epoch) for epoch in range(40)], axis=0)
+    assert min(everything[line] for line in range(70, 100) if line % 10) > 0
+    once = mixed(lines, [(60, 1.0), (40, 1.0)], 1, 1)
+    assert once.tolist() == lines.tolist()
 
 
 def test_padding_share_of_nothing_is_zero() -> None:

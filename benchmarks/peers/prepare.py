@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from systems import SHORTLIST
 
-from seq2see.batches import TextExamples, collate, epoch_batches, padding_share
+from seq2see.batches import TextExamples, collate, epoch_batches, padding_share, sizes_of
 from seq2see.ct2.export import export
 from seq2see.files import sha256
 from seq2see.recipe.schema import Recipe
@@ -51,7 +51,7 @@ def training(folder: Path) -> Facts:
         folder / "tokenizer",
     )
     encoded = Translate(recipe).encode(pair, corpus.train)
-    pairs = [encoded[line] for line in fitting(encoded, recipe.data.max_length, "train")]
+    pairs = [encoded[line] for line in fitting(sizes_of(encoded), recipe.data.max_length, "train")]
     lengths = TextExamples(pairs).lengths
     batches = epoch_batches(lengths, recipe.train, epoch=1)
     accumulate = recipe.train.accumulate
@@ -172,7 +172,7 @@ def _exported(
             "sources": sources,
             "references": references,
             "shortlist": shortlist,
-            "pairs": corpus.train.pairs,
+            "pairs": [*corpus.train.pairs],
         }
         exports[name] = export(model, folder / name, quantization="int8", **options)
         exports[name].pop("out")

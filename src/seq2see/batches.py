@@ -1,9 +1,10 @@
 """Examples and batches: similar lengths share a batch, in a new order each epoch."""
 
 import random
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 import torch
@@ -15,9 +16,11 @@ from seq2see.text.specials import BEGIN, END, PAD
 
 Ids = list[int]
 IdPair = tuple[Ids, Ids]
-Lengths = NDArray[np.int64]  # (N, 2): tokens on the source and the target side of each example
+# (N, 2): tokens on the source and the target side of each example
+Lengths = NDArray[np.signedinteger[Any]]
 
 MOST_PADDING = 0.05  # of a batch that is at least half full
+BLOCK = 1 << 16  # lines of a corpus that are Python objects at a time
 
 
 class Example(NamedTuple):
@@ -81,18 +84,47 @@ class Examples(Protocol):
     def batch(self, lines: Sequence[int]) -> AnyBatch: ...
 
 
+def sizes_of(pairs: Sequence[IdPair]) -> Lengths:
+    """Count the tokens of both sides of each pair: (N, 2)."""
+    sizes = [(len(source), len(target)) for source, target in pairs]
+    return np.array(sizes, dtype=np.int32).reshape(-1, 2)
+
+
+class Chosen(Sequence[IdPair]):
+    """Some lines of other pairs, which may be in files."""
+
+    def __init__(self, pairs: Sequence[IdPair], lines: NDArray[np.integer[Any]]) -> None:
+        self._pairs = pairs
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> IdPair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[IdPair]: ...
+    def __getitem__(self, index: int | slice) -> IdPair | list[IdPair]:
+        if isinstance(index, slice):
+            return [self._pairs[line] for line in self._lines[index].tolist()]
+        return self._pairs[int(self._lines[index])]
+
+
 class TextExamples:
-    """Examples of text, held in memory.
+    """Examples of text, in memory or in files.
 
     A shifted target is predicted from its own beginning (teacher forcing); the other kind holds
     the labels of what is read, PAD where there is none.
     """
 
-    def __init__(self, pairs: Sequence[IdPair], shifted: bool = True) -> None:
+    def __init__(
+        self, pairs: Sequence[IdPair], shifted: bool = True, sizes: Lengths | None = None
+    ) -> None:
+        """Hold pairs; their sizes in tokens are counted unless they are known."""
         self.pairs = pairs
         self.shifted = shifted
-        sizes = [(len(source) + 1, len(target) + shifted) for source, target in pairs]
-        self.lengths: Lengths = np.array(sizes, dtype=np.int64).reshape(-1, 2)
+        sizes = sizes_of(pairs) if sizes is None else sizes
+        self.lengths: Lengths = sizes + np.array([1, shifted], dtype=np.int32)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -127,61 +159,114 @@ def collate_labels(pairs: Sequence[IdPair], lines: Sequence[int]) -> Batch:
     return Batch(source, labels, labels, list(lines))
 
 
-def by_tokens(lengths: Lengths, tokens: int, seed: int, epoch: int) -> list[list[int]]:
+class Batches(Sequence[list[int]]):
+    """The batches of an epoch in the order of training, as arrays: 8 bytes for each line."""
+
+    def __init__(
+        self, lines: NDArray[np.int32], bounds: Sequence[int], order: Sequence[int]
+    ) -> None:
+        """Cut the lines at the bounds, which start with 0; `order` puts these batches in turn."""
+        self._lines = lines
+        self._bounds = bounds
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> list[int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[int]]: ...
+    def __getitem__(self, index: int | slice) -> list[int] | list[list[int]]:
+        if isinstance(index, slice):
+            return [self._batch(place) for place in self._order[index]]
+        return self._batch(self._order[index])
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return map(self._batch, self._order)
+
+    def _batch(self, place: int) -> list[int]:
+        lines: list[int] = self._lines[self._bounds[place] : self._bounds[place + 1]].tolist()
+        return lines
+
+
+def _shuffled(count: int, shuffle: random.Random) -> NDArray[np.int32]:
+    """Shuffle the numbers below `count`."""
+    numbers = array("i", range(count))  # 4 bytes each; a list would hold Python objects
+    shuffle.shuffle(numbers)
+    return np.array(numbers, dtype=np.int32)
+
+
+def mixed(
+    lines: NDArray[np.int64], shares: Sequence[tuple[int, float]], seed: int, epoch: int
+) -> NDArray[np.int64]:
+    """Repeat and draw the lines of an epoch; shares are the sizes and weights of the corpora.
+
+    A weight of 2.5 takes each line twice, and half of them once more.
+    """
+    ends = np.cumsum([size for size, _ in shares])
+    parts = np.split(lines, np.searchsorted(lines, ends)[:-1])
+    taken = []
+    for number, (part, (_, weight)) in enumerate(zip(parts, shares, strict=True)):
+        order = _shuffled(len(part), random.Random(f"mix/{seed}/{epoch}/{number}"))
+        taken.append(np.repeat(part, int(weight)))
+        taken.append(part[np.sort(order[: round(weight % 1 * len(part))])])
+    return np.concatenate(taken)
+
+
+def by_tokens(lengths: Lengths, tokens: int, seed: int, epoch: int) -> Batches:
     """Cut a corpus into batches of similar lengths, with at most `tokens` on the longer side.
 
     Padding counts. Lines of equal lengths share batches with others each epoch.
     """
     shuffle = random.Random(f"batches/{seed}/{epoch}")
-    sizes: list[tuple[int, int]] = [(source, target) for source, target in lengths.tolist()]
-    lines = list(range(len(sizes)))
-    shuffle.shuffle(lines)
+    lines = _shuffled(len(lengths), shuffle)
+    source, target = lengths[lines].T
+    # Source lengths rise and fall in turn, so that a batch across two target lengths is even.
+    rising = np.where(target % 2, -source, source)
+    lines = lines[np.lexsort((rising, target))]  # stable: equal lengths stay shuffled
+    bounds = _bounds(lengths[lines], tokens)
+    return Batches(lines, bounds, _shuffled(len(bounds) - 1, shuffle).tolist())
 
-    def place(line: int) -> tuple[int, int]:
-        source, target = sizes[line]
-        # Source lengths rise and fall in turn, so that a batch across two target lengths is even.
-        return target, -source if target % 2 else source
 
-    lines.sort(key=place)
-    batches: list[list[int]] = []
+def _bounds(lengths: Lengths, tokens: int) -> Sequence[int]:
+    """Cut sorted lengths into batches: where each begins, and the end of the last."""
+    starts = array("q")
     longest = (0, 0)  # of the open batch, per side
-    real = 0
-    for line in lines:
-        size = len(batches[-1]) + 1 if batches else 1
-        wider = max(longest[0], sizes[line][0]), max(longest[1], sizes[line][1])
-        filled = real + sum(sizes[line])
-        over = max(wider) * size > tokens
-        # A batch of half the budget is better than one that is mostly padding on a side.
-        padded = filled < (1 - MOST_PADDING) * sum(wider) * size
-        uneven = padded and max(longest) * size > tokens / 2
-        if not batches or over or uneven:
-            batches.append([])
-            wider, filled = sizes[line], sum(sizes[line])
-        batches[-1].append(line)
-        longest, real = wider, filled
-    shuffle.shuffle(batches)
-    return batches
+    real = size = 0
+    for first in range(0, len(lengths), BLOCK):
+        block = lengths[first : first + BLOCK].tolist()
+        for line, (source, target) in enumerate(block, start=first):
+            size += 1
+            wider = max(longest[0], source), max(longest[1], target)
+            filled = real + source + target
+            over = max(wider) * size > tokens
+            # A batch of half the budget is better than one that is mostly padding on a side.
+            padded = filled < (1 - MOST_PADDING) * sum(wider) * size
+            uneven = padded and max(longest) * size > tokens / 2
+            if not starts or over or uneven:
+                starts.append(line)
+                wider, filled, size = (source, target), source + target, 1
+            longest, real = wider, filled
+    starts.append(len(lengths))
+    return starts
 
 
 def by_sentences(
     lengths: Lengths, sentences: int, accumulate: int, seed: int, epoch: int
-) -> list[list[int]]:
+) -> Batches:
     """Cut a shuffled corpus into batches of a fixed number of examples.
 
     The batches of one update share out their examples by length: less padding, the same gradient.
     """
-    longer = lengths.max(axis=1).tolist()
-    lines = list(range(len(longer)))
-    random.Random(f"batches/{seed}/{epoch}").shuffle(lines)
-    batches = []
-    for start in range(0, len(lines), sentences * accumulate):
-        update = lines[start : start + sentences * accumulate]
-        update.sort(key=lambda line: longer[line])
-        batches += [update[first : first + sentences] for first in range(0, len(update), sentences)]
-    return batches
+    lines = _shuffled(len(lengths), random.Random(f"batches/{seed}/{epoch}"))
+    updates = np.arange(len(lines)) // (sentences * accumulate)
+    lines = lines[np.lexsort((lengths[lines].max(axis=1, initial=0), updates))]
+    starts = range(0, len(lines), sentences)
+    return Batches(lines, [*starts, len(lines)], range(len(starts)))
 
 
-def epoch_batches(lengths: Lengths, config: TrainConfig, epoch: int) -> list[list[int]]:
+def epoch_batches(lengths: Lengths, config: TrainConfig, epoch: int) -> Batches:
     """Compute the batches of an epoch, as lines of the corpus, in the order of training."""
     if config.batch_sentences:
         size, accumulate = config.batch_sentences, config.accumulate

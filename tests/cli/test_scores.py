@@ -41,7 +41,7 @@ def test_evaluate_warns_of_pairs_that_the_model_was_trained_on(
     call: Any, trained: Path, tmp_path: Path
 ) -> None:
     recipe = Recipe.load(trained / "recipe.toml")
-    known = corpora.load(recipe.data).train.pairs[:2]
+    known = [*corpora.load(recipe.data).train.pairs][:2]
     held_out = corpora.load(recipe.data).tests["test"].pairs[:3]
     # A known sentence on one side is enough, whatever its case.
     pairs = [*held_out, *known, (known[0][0].upper(), "new"), ("neu", "new")]

@@ -199,9 +199,9 @@ def test_defaults_of_unused_keys_are_not_checked(tmp_path: Path, kind: str) -> N
         ),
         (
             "[data]\ntrain = 'a'\ncorpus = 'captions'\n[train]\nsteps = 1\n",
-            "give either data.corpus .* or data.train",
+            "give either data.corpus .*, data.train .* or data.mix",
         ),
-        ("[data]\n[train]\nsteps = 1\n", "give either data.corpus .* or data.train"),
+        ("[data]\n[train]\nsteps = 1\n", "give either data.corpus .*, data.train .* or data.mix"),
         ("data = 3\n[train]\nsteps = 1\n", "data = 3: input should be a valid dictionary"),
         ("lr = 1\n" + TEXT, "unknown key lr; did you mean train.lr?"),
         (TEXT + "stepps = 3\n", "unknown key train.stepps; did you mean train.steps"),

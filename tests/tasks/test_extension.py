@@ -246,7 +246,7 @@ def test_other_data_is_told_from_grown_data(
 
     toy.pairs.write_text("\n".join([*all_lines[7:], "neu\tnew"]), encoding="utf-8")
     assert refused() == (
-        "was trained on other data: 7 of its 300 pairs are missing here; "
+        "was trained on other data: 6 of its 299 pairs are missing here; "
         f"a new run may start from its weights: --init {tmp_path / 'run'} with another --out"
     )
     toy.pairs.write_text("\n".join(all_lines), encoding="utf-8")

@@ -42,7 +42,7 @@ def test_a_child_on_other_data_is_tested_on_new_sentences(
 ) -> None:
     write(toy.pairs, lines[:200])
     small.train("parent", "train.steps=1")
-    trained = corpora.load(toy.recipe().data).train.pairs
+    trained = [*corpora.load(toy.recipe().data).train.pairs]
     write(toy.pairs, lines[100:])
     settings = ("train.checkpoint_every=1", "train.steps=2")
     with killed_after(1):
@@ -72,7 +72,8 @@ def test_a_child_on_other_data_is_tested_on_new_sentences(
 def test_known_pairs_are_removed_from_given_sets_and_counted(
     small: Any, tmp_path: Path, lines: list[str]
 ) -> None:
-    small.train("parent", "train.steps=1", f"data.val={write(tmp_path / 'v.tsv', lines[:5])}")
+    val = write(tmp_path / "v.tsv", lines[:5])
+    small.train("parent", "train.steps=1", f"data.val={val}", "data.overlap=keep")
     new = ["neun neun\tnine nine", "acht acht\teight eight"]
     val = write(tmp_path / "val.tsv", [*lines[:3], *new])
     test = write(tmp_path / "test.tsv", [*new, *lines])
@@ -107,7 +108,7 @@ def test_a_parent_of_an_earlier_version_cannot_be_checked(small: Any, tmp_path: 
 
 def test_a_model_of_one_language_hands_down_its_sentences(own_captions: Any) -> None:
     masked = own_captions.model("masked")
-    texts = corpora.load(Recipe.load(masked / "recipe.toml").data).train.pairs[:4]
+    texts = [*corpora.load(Recipe.load(masked / "recipe.toml").data).train.pairs][:4]
     test = own_captions.folder / "test.tsv"
     write(test, ["\t".join(pair) for pair in [("neu", "new"), *texts]])
     train = write(own_captions.folder / "train.tsv", ["\t".join(pair) for pair in texts])

@@ -12,7 +12,7 @@ import pytest
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
 from seq2see.text import corpora
-from seq2see.text.tables import Table
+from seq2see.text.reading import Table
 
 DATA = Path(os.environ.get("SEQ2SEE_DATA", ""))
 TATOEBA = DATA / "tatoeba" / "deu-eng.tsv.gz"
@@ -83,7 +83,8 @@ def test_duplicate_and_untranslated_pairs_are_counted(tmp_path: Path) -> None:
 
 def test_a_note_on_a_file_is_made_once(tmp_path: Path) -> None:
     write(tmp_path, t__tsv="de\ten\n" + numbered(3))
-    corpus = corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), tmp_path)
+    keys = {"train": "t.tsv", "val": "t.tsv", "test": "t.tsv", "overlap": "keep"}
+    corpus = corpora.load(config(**keys), tmp_path)
     assert len(corpus.train.pairs) == len(corpus.val.pairs) == 3
     note = "line 1 is a header (de, en); not trained on"
     assert corpus.notes == [f"{tmp_path / 't.tsv'}: {note}"]
@@ -92,7 +93,7 @@ def test_a_note_on_a_file_is_made_once(tmp_path: Path) -> None:
 def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
     write(tmp_path, train__de="a\n\nc\nd\n", train__en="A\nB\n \nD\n", v="x\ty\n\tz\n", t="x\ty\n")
     corpus = corpora.load(config(train=".", val="v", test="t"), tmp_path)
-    assert (corpus.train.pairs, corpus.train.dropped) == ([("a", "A"), ("d", "D")], 2)
+    assert ([*corpus.train.pairs], corpus.train.dropped) == ([("a", "A"), ("d", "D")], 2)
     assert (corpus.val.pairs, corpus.val.dropped) == ([("x", "y")], 1)
     assert corpus.train.digest == hashlib.sha256(b"a\nA\nd\nD\n").hexdigest()
     write(tmp_path, v="\tz\nx\t\n")
@@ -111,7 +112,7 @@ def test_a_directory_brings_its_splits(tmp_path: Path) -> None:
         test_fr__fr="y\n",
     )
     corpus = corpora.load(config(train=str(tmp_path)))
-    assert corpus.train.pairs == [("train de", "train en")]
+    assert [*corpus.train.pairs] == [("train de", "train en")]
     assert corpus.val.pairs == [("val de", "val en")]
     assert {name: test.pairs for name, test in corpus.tests.items()} == {
         "test": [("test de", "test en")],
@@ -119,22 +120,22 @@ def test_a_directory_brings_its_splits(tmp_path: Path) -> None:
     }
     mine = {"mine": ["val.en.gz", "val.de"]}
     backwards = corpora.load(config(source="en", target="de", train=".", test=mine), tmp_path)
-    assert backwards.train.pairs == [("train en", "train de")]
+    assert [*backwards.train.pairs] == [("train en", "train de")]
     assert {name: test.pairs for name, test in backwards.tests.items()} == {
         "mine": [("val en", "val de")]
     }
-    with pytest.raises(InputError, match=r"no train.fr with train.en \(or .gz\)"):
+    with pytest.raises(InputError, match=r"no train.fr with train.en \(or .gz, .zst\)"):
         corpora.load(config(source="fr", train="."), tmp_path)
 
 
 def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sub").mkdir()
-    write(tmp_path / "sub", t__tsv="a\tb\n")
+    write(tmp_path / "sub", t__tsv="a\tb\n", v__tsv="c\td\n")
     monkeypatch.chdir(tmp_path)
-    expected = corpora.load(config(train="sub/t.tsv", val="sub/t.tsv", test="sub/t.tsv"))
-    assert corpora.load(config(train="t.tsv", val="t.tsv", test="t.tsv"), Path("sub")) == expected
-    for split in ("train", "val", "test"):
-        write(tmp_path / "sub", **{f"{split}__de": "a\n", f"{split}__en": "b\n"})
+    expected = corpora.load(config(train="sub/t.tsv", val="sub/v.tsv", test="sub/v.tsv"))
+    assert corpora.load(config(train="t.tsv", val="v.tsv", test="v.tsv"), Path("sub")) == expected
+    for split, texts in (("train", "ab"), ("val", "cd"), ("test", "cd")):
+        write(tmp_path / "sub", **{f"{split}__de": texts[0], f"{split}__en": texts[1]})
     (tmp_path / "sub" / "deep").symlink_to(tmp_path / "sub")
     assert corpora.load(config(train="deep", val="deep", test="deep"), Path("sub")) == expected
 
@@ -150,9 +151,8 @@ def test_hold_out_comes_before_the_limit(tmp_path: Path) -> None:
     assert (whole.val.name, whole.tests["test"].name) == ("val", "test")
     limited = corpora.load(config(train="t.tsv", hold_out=7, limit=10), tmp_path)
     assert (limited.val, limited.tests) == (whole.val, whole.tests)
-    assert (
-        limited.train.pairs == whole.train.pairs[:10] and limited.train.digest != whole.train.digest
-    )
+    assert [*limited.train.pairs] == [*whole.train.pairs][:10]
+    assert limited.train.digest != whole.train.digest
     given_val = corpora.load(config(train="t.tsv", val="v.tsv", hold_out=7), tmp_path)
     assert [
         len(part.pairs) for part in (given_val.train, given_val.val, given_val.tests["test"])
@@ -219,7 +219,7 @@ def test_consecutive_pairs_are_joined_in_every_part(tmp_path: Path) -> None:
     # The limit counts pairs before they are joined.
     limited = corpora.load(config(**paths, hold_out=7, join=3, limit=10), tmp_path)
     assert [pair[0].count(" ") for pair in limited.train.pairs] == [
-        count * (1 + single.train.pairs[0][0].count(" ")) - 1 for count in (3, 3, 3, 1)
+        count * (1 + next(iter(single.train.pairs))[0].count(" ")) - 1 for count in (3, 3, 3, 1)
     ]
     assert limited.tests["test"].pairs[0][0].startswith(single.tests["test"].pairs[0][0])
     assert corpora.load(config(**paths, join=1), tmp_path) == corpora.load(
@@ -238,7 +238,9 @@ def test_captions_are_joined() -> None:
         143,
         143,
     ]
-    assert long.train.pairs[-1][0] == " ".join(source for source, _ in single.train.pairs[28:])
+    assert [*long.train.pairs][-1][0] == " ".join(
+        source for source, _ in [*single.train.pairs][28:]
+    )
 
 
 def test_captions_read_no_files(tmp_path: Path) -> None:
@@ -262,9 +264,20 @@ def test_captions_in_both_directions() -> None:
         "test": 1000,
         "test_structures": 1000,
     }
-    assert [pair[::-1] for pair in back.train.pairs] == forth.train.pairs
+    assert [pair[::-1] for pair in back.train.pairs] == [*forth.train.pairs]
     with pytest.raises(InputError, match="'captions' is de and en, not 'fr' and 'en'"):
         corpora.load(config(corpus="captions", source="fr"))
+
+
+@pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")
+def test_tatoeba_overlaps_with_its_own_test_set() -> None:
+    test = "test-v2021-08-07.deu-eng.tsv.gz"
+    keys = {"train": TATOEBA.name, "columns": [1, 0], "val": test, "test": test}
+    corpus = corpora.load(config(**keys), TATOEBA.parent)
+    assert corpus.left_out == 10_148
+    assert len(corpus.train.pairs) + corpus.left_out == 169_813
+    shares = "10,148 of 169,813 training pairs share a sentence with test (10,148) or val (10,148)"
+    assert any(note.startswith(shares) for note in corpus.notes)
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")
@@ -278,3 +291,18 @@ def test_holding_out_of_tatoeba() -> None:
     for side in (0, 1):
         known = {pair[side] for pair in corpus.train.pairs}
         assert not any(pair[side] in known for pair in corpus.val.pairs + test.pairs)
+
+
+def test_corpora_are_mixed(tmp_path: Path) -> None:
+    write(tmp_path, a__tsv=numbered(40, "a"), b__jsonl='{"de": "x", "en": "y"}\n', v="v\tw\n")
+    (tmp_path / "c").mkdir()
+    write(tmp_path / "c", train__de="eins\n\nzwei\n", train__en="one\ntwo\nthree\n", val__de="n\n")
+    keys = {"mix": {"a.tsv": 1, "b.jsonl": 3, "c": 0.5}, "val": "v", "test": "v"}
+    corpus = corpora.load(config(**keys), tmp_path)
+    pairs = [*corpus.train.pairs]
+    assert pairs[-3:] == [("x", "y"), ("eins", "one"), ("zwei", "three")] and len(pairs) == 43
+    assert [*corpus.shares] == [(40, 1), (1, 3), (2, 0.5)] and corpus.train.dropped == 1
+    held = corpora.load(config(mix={"a.tsv": 2, "c": 1}, hold_out=5), tmp_path)
+    assert sum(share.pairs for share in held.shares) == len(held.train.pairs) == 32
+    with pytest.raises(InputError, match=r"none: no such file for data.train"):
+        corpora.load(config(mix={"none": 1}), tmp_path)

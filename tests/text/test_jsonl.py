@@ -9,8 +9,9 @@ import pytest
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
-from seq2see.text.jsonl import read_jsonl
-from seq2see.text.tables import Table
+from seq2see.text.jsonl import stream_jsonl
+from seq2see.text.reading import Table
+from seq2see.text.watch import Watch
 
 PAIRS = [("Hi.", "Hallo!"), ("Run!", "Lauf!")]
 
@@ -20,7 +21,8 @@ def read(folder: Path, *lines: Any, **keys: Any) -> Table:
     rows = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("\n".join(rows), encoding="utf-8")
     recipe = {"source": "en", "target": "de", "train": "t", **keys}
-    return read_jsonl(path, DataConfig.model_validate(recipe))
+    watch = Watch(DataConfig.model_validate(recipe))
+    return Table(list(stream_jsonl(path, watch)), watch.notes)
 
 
 @pytest.mark.parametrize("first", [{}, {"id": 7}, {"id": "x", "score": 0.5}])
@@ -43,8 +45,8 @@ def test_a_byte_order_mark_gzip_blank_lines_null_and_line_breaks(tmp_path: Path)
     rows = ['{"en": "a\\n b", "de": "c\\u2028d"}', "", ' {"en": null, "de": "x"} ', ""]
     path = tmp_path / "t.jsonl"
     path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + "\r\n".join(rows).encode()))
-    table = read_jsonl(path, DataConfig(source="en", target="de", train="t"))
-    assert table.pairs == [("a b", "c\u2028d"), ("", ""), ("", "x")]
+    watch = Watch(DataConfig(source="en", target="de", train="t"))
+    assert list(stream_jsonl(path, watch)) == [("a b", "c\u2028d"), ("", ""), ("", "x")]
     assert read(tmp_path, "\u2028", "\u3000") == Table([("", "")] * 2, [])
 
 

@@ -21,19 +21,19 @@ def corpus(split: str, count: int, german_first: bool = True) -> Parallel:
 def test_languages_take_turns() -> None:
     parallel = corpus("val", 5)
     expected = [(pair[i % 2], ("de", "en")[i % 2]) for i, pair in enumerate(parallel.pairs)]
-    assert labels.labelled(parallel, data("language")) == expected
+    assert [*labels.labelled(parallel, data("language"))] == expected
     assert labels.vocabulary(data("language")).words([4, 5]) == ["de", "en"]
 
 
 def test_labels_stay_with_their_captions_if_some_are_left_out() -> None:
     whole = corpus("val", 40)
     some = Parallel("val", whole.pairs[::2], "", seen=20)
-    expected = labels.labelled(whole, data("number"))
-    assert labels.labelled(some, data("number")) == expected[::2]
+    expected = [*labels.labelled(whole, data("number"))]
+    assert [*labels.labelled(some, data("number"))] == expected[::2]
 
 
 def test_the_number_of_a_caption_is_that_of_its_verb() -> None:
-    english = labels.labelled(corpus("train", 1500), data("number"))
+    english = [*labels.labelled(corpus("train", 1500), data("number"))]
     german = labels.labelled(
         corpus("train", 1500, german_first=False), data("number", source="en", target="de")
     )

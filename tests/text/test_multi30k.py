@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_multi30k_is_downloaded_once(home: Path, tmp_path: Path) -> None:
     corpus = corpora.load(config(corpus="multi30k"))
-    assert corpus.train.pairs == [("train.de.gz", "train.en.gz")] and len(corpus.tests) == 2
+    assert [*corpus.train.pairs] == [("train.de.gz", "train.en.gz")] and len(corpus.tests) == 2
     for file in home.iterdir():
         file.unlink()
     assert corpora.load(config(corpus="multi30k")) == corpus
@@ -94,12 +94,13 @@ def test_where_multi30k_is_found(
     for name, text in (("given", "given"), ("named/multi30k", "named")):
         (tmp_path / name).mkdir(parents=True)
         for split in ("train", "val", "test"):
-            (tmp_path / name / f"{split}.de").write_text(f"{text}\n")
-            (tmp_path / name / f"{split}.en").write_text("x\n")
+            (tmp_path / name / f"{split}.de").write_text(f"{text} {split}\n")
+            (tmp_path / name / f"{split}.en").write_text(f"x {split}\n")
     monkeypatch.setenv("SEQ2SEE_DATA", str(tmp_path / "named"))
-    assert corpora.load(config(corpus="multi30k")).train.pairs == [("named", "x")]
+    assert [*corpora.load(config(corpus="multi30k")).train.pairs] == [("named train", "x train")]
     monkeypatch.chdir(tmp_path)
-    assert corpora.load(config(corpus="multi30k"), Path("given")).train.pairs == [("given", "x")]
+    given = corpora.load(config(corpus="multi30k"), Path("given"))
+    assert [*given.train.pairs] == [("given train", "x train")]
     with pytest.raises(
         InputError, match=r"train.de: not a directory; --data must be the directory of multi30k"
     ):
@@ -113,7 +114,8 @@ def test_the_real_multi30k() -> None:
     for name, expected in multi30k.SUMS.items():
         assert hashlib.sha256((DATA / "multi30k" / name).read_bytes()).hexdigest() == expected
     corpus = corpora.load(config(corpus="multi30k"))
-    assert (len(corpus.train.pairs), len(corpus.val.pairs)) == (29_000, 1014)
+    assert (len(corpus.train.pairs), len(corpus.val.pairs)) == (28_994, 1014)
+    assert corpus.left_out == 6
     assert {name: len(test.pairs) for name, test in corpus.tests.items()} == {
         "test_2016_flickr": 1000,
         "test_2017_flickr": 1000,

@@ -1,5 +1,6 @@
 """Long work on text tells how far it is."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,17 @@ def test_the_tokenizer_says_how_much_text_it_sees(reports: Reports, tmp_path: Pa
     assert reports == [("training the tokenizer on 100 sentences", None)] * 2
 
 
+def test_a_large_corpus_is_sampled_and_the_share_said(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizers, "TRAINING_PAIRS", 60)
+    tokenizers.train(TokenizerConfig(size=50), "de", "en", PAIRS, reporting(reports))
+    drawing, training = dict.fromkeys(text for text, _ in reports)
+    assert drawing == "drawing 60 of 100 pairs for the tokenizer"
+    found = re.fullmatch(r"training the tokenizer on (\d+) of 200 sentences", training)
+    assert found and 120 <= int(found[1]) < 150
+
+
 def test_words_are_counted_language_by_language(reports: Reports) -> None:
     pytest.importorskip("spacy")
     tokenizers.train(TokenizerConfig(kind="words"), "de", "en", PAIRS, reporting(reports))
@@ -53,7 +65,7 @@ def test_reading_and_holding_out_are_named(
     (tmp_path / "pairs.tsv").write_text(text, encoding="utf-8")
     corpora.load(DataConfig(train="pairs.tsv"), tmp_path, progress=reporting(reports))
     corpora.load(DataConfig(corpus="captions", limit=10), None, progress=reporting(reports))
-    assert [text for text, _ in reports] == [
+    assert list(dict.fromkeys(text for text, _ in reports)) == [
         "reading pairs.tsv",
         "holding out val and test from 100 pairs",
         "generating 10 captions",

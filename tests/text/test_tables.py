@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
-from seq2see.text.lines import split_lines
-from seq2see.text.tables import Table, read_table
+from seq2see.text.lines import read_lines
+from seq2see.text.reading import Table
+from seq2see.text.tables import stream_table
+from seq2see.text.watch import Watch
 
 TATOEBA = Path(os.environ.get("SEQ2SEE_DATA", "")) / "tatoeba" / "deu-eng.tsv.gz"
 Pair = tuple[str, str]
@@ -32,7 +34,8 @@ def read(folder: Path, name: str, text: str | bytes, **keys: Any) -> Table:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     recipe = {"source": "en", "target": "de", "train": "t", **keys}
-    return read_table(path, DataConfig.model_validate(recipe))
+    watch = Watch(DataConfig.model_validate(recipe))
+    return Table(list(stream_table(path, watch)), watch.notes)
 
 
 def refusal(folder: Path, name: str, text: str | bytes, **keys: Any) -> str:
@@ -183,7 +186,7 @@ def test_quotes_of_a_program_are_left_out(text: str, pairs: list[Pair], tmp_path
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason="Tatoeba is not under SEQ2SEE_DATA")
 def test_quotation_marks_of_tatoeba(tmp_path: Path) -> None:
-    lines = split_lines(gzip.decompress(TATOEBA.read_bytes()).decode())
+    lines = read_lines(TATOEBA)
     pairs = [tuple(line.split("\t")) for line in lines if '"' in line]
     assert len(pairs) == 539
     assert read(tmp_path, "t.tsv", tsv(*pairs)) == Table(pairs, [])

@@ -298,3 +298,18 @@ def test_multi30k_survives_words_and_subwords(language: str) -> None:
     assert kept / len(texts) >= 0.998  # one line has a space before its "..."
     pieces = Subwords.train(texts, "unigram", 1000)
     assert all(pieces.decode(pieces.encode(text)) == " ".join(text.split()) for text in texts)
+
+
+def test_a_sample_is_drawn_once_and_for_all_and_has_every_character(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = [(f"a b c {n % 10}", f"x y z {n % 10}") for n in range(1000)]
+    pairs[500] = ("ж", "x")
+    assert tokenizers.sample(pairs) == pairs  # few enough
+    monkeypatch.setattr(tokenizers, "TRAINING_PAIRS", 100)
+    sample = tokenizers.sample(pairs)
+    assert sample == tokenizers.sample(pairs)
+    assert 100 <= len(sample) <= 115 and pairs[500] in sample
+    assert {*"".join(map("".join, sample))} == {*"".join(map("".join, pairs))}
+    iterator = iter(pairs)
+    assert all(pair in iterator for pair in sample)  # in the order of the corpus

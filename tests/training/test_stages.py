@@ -34,9 +34,9 @@ def test_without_a_terminal_a_stage_is_a_line(monkeypatch: pytest.MonkeyPatch) -
         show("encoding", 0.0)
     assert out.getvalue().splitlines() == [
         "reading pairs.tsv …",
-        "encoding 7% …",  # after two seconds, then every ten
-        "encoding 40% …",
-        "encoding 73% …",
+        "encoding 7% · 0:28 left …",  # after two seconds, then every ten
+        "encoding 40% · 0:18 left …",
+        "encoding 73% · 0:08 left …",
         "reading pairs.tsv …",
     ]
 

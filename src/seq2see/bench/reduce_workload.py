@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seq2see.batches import Batch, Examples, IdPair, Lengths, TextExamples
+from seq2see.batches import Batch, Examples, IdPair, Lengths, TextExamples, sizes_of
 from seq2see.bench.translate import Text, own_text
 from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
@@ -119,7 +119,7 @@ def _translation(
     recipe = translator.recipe
     pair = translator.tokenizers
     encoded: list[IdPair] = [(pair.source.encode(source), []) for source in text.sources]
-    fits = fitting(encoded, recipe.data.max_length, text.name)[:limit]
+    fits = fitting(sizes_of(encoded), recipe.data.max_length, text.name)[:limit]
     sources = [text.sources[line] for line in fits]
     references = [text.references[line] for line in fits]
     examples = TextExamples([encoded[line] for line in fits])

@@ -186,10 +186,10 @@ def export(
     from seq2see.text import corpora
 
     sources, references = read_texts(source, reference)
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     if shortlist:
         directory = open_directory(model, "translate")
-        pairs = corpora.load(directory.recipe.data, data, directory.history).train.pairs
+        pairs = [*corpora.load(directory.recipe.data, data, directory.history).train.pairs]
     measured = export(
         model,
         out,

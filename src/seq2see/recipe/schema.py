@@ -20,8 +20,9 @@ Paths = str | list[str]
 class DataConfig(Section):
     """Text or pictures: a named corpus, or paths.
 
-    A path is a TSV, CSV (.csv) or JSONL (.jsonl, .ndjson) file, a folder of {split}.{language}, or
-    a list of two aligned files; all plain or gzip.
+    A path is a TSV, CSV (.csv), JSONL (.jsonl, .ndjson) or Parquet (.parquet) file, a pattern such
+    as shards/*.tsv.gz, a folder of {split}.{language}, or a list of two aligned files; text is
+    plain, gzip or zstd.
     """
 
     source: str = "de"  # language code; picks the file ending and spaCy's rules
@@ -29,6 +30,9 @@ class DataConfig(Section):
     corpus: Literal["captions", "multi30k", "digits", "fashion", "scenes"] | None = None
     # Paths are relative to --data or else to the working directory; pictures have one folder.
     train: Paths | None = None
+    # Instead of train: several paths, and how often an epoch sees the pairs of each. Of 2.5, all
+    # are seen twice, and half of them a third time, drawn for (seed, epoch).
+    mix: dict[str, Annotated[float, Field(gt=0, le=1000)]] | None = None
     val: Paths | None = None
     test: dict[str, Paths] | Paths | None = None  # a table name = path for several
     # Source and target of a table: two numbers from 0, or two names of a header or of JSON keys.
@@ -37,6 +41,8 @@ class DataConfig(Section):
     # Pairs held out of train for val, and for test, where these are not given: at most half of
     # them together. By default 1000 each, or 5 % of a small corpus.
     hold_out: Whole | None = None
+    # Training pairs that share a sentence with val or a test set: left out, or trained on.
+    overlap: Literal["drop", "keep"] = "drop"
     limit: Count | None = None  # training pairs to use; captions, scenes: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted
@@ -64,8 +70,11 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        if (self.corpus is None) == (self.train is None):
-            raise ValueError("give either data.corpus (a name) or data.train (paths)")
+        if [self.corpus, self.train, self.mix].count(None) != 2:
+            raise ValueError("give either data.corpus (a name), data.train (paths) or data.mix")
+        if self.mix is not None and (not self.mix or self.limit is not None or self.join > 1):
+            rule = "takes at least one path, and neither data.limit nor data.join"
+            raise ValueError(f"data.mix = {self.mix!r} {rule}")
         if self.corpus is not None and (self.val is not None or self.test is not None):
             raise ValueError(
                 f"data.corpus {self.corpus!r} brings its own val and test; leave those keys out"

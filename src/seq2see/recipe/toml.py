@@ -17,7 +17,7 @@ from seq2see.errors import InputError
 EXCLUSIVE = (
     ("train.steps", "train.epochs", "train.minutes"),
     ("train.batch_tokens", "train.batch_sentences"),
-    ("data.corpus", "data.train"),
+    ("data.corpus", "data.train", "data.mix"),
 )
 
 

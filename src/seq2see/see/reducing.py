@@ -96,7 +96,7 @@ def read_subject(directory: Path, argument: str) -> Subject:
         )
     task = task_of(recipe)
     assert isinstance(task, TextTask)
-    tokenizer = task.reader(opened.tokenizers)
+    tokenizer = task.encoder(opened.tokenizers).reader
     limit = recipe.data.max_length
     ids = tokenizer.encode(argument)
     if not 0 < len(ids) <= limit:

@@ -1,6 +1,6 @@
 """Task `classify`: a sentence → its label."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -13,13 +13,13 @@ from seq2see.models.language import Classifier
 from seq2see.scoring.confusion import Confusion, confusion_of
 from seq2see.tasks.one_sided import Case, Labelled, LanguageModel, OneSidedTask, Sample
 from seq2see.tasks.predict import Predictions
-from seq2see.tasks.text import ENCODING, Texts
 from seq2see.tasks.translate import merged
 from seq2see.tasks.translation_engine import strings
 from seq2see.tasks.translator import SCORED_TOKENS
 from seq2see.text import labels
-from seq2see.text.corpora import Parallel
-from seq2see.text.progress import Progress, silent, watched
+from seq2see.text.encoding import Encoder
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Part
 from seq2see.text.specials import PAD, SPECIALS
 from seq2see.text.tokenizers import Tokenizers
 
@@ -64,17 +64,11 @@ class Classify(OneSidedTask):
             rule = "tokenizer.joint = true and subwords"
             raise ValueError(f"data.labels 'language' needs one vocabulary: {rule}")
 
-    def texts(self, parallel: Parallel) -> Texts:
+    def texts(self, parallel: Part) -> Iterator[Pair]:
         return labels.labelled(parallel, self.recipe.data)
 
-    def encode(
-        self, tokenizers: Tokenizers, parallel: Parallel, progress: Progress = silent
-    ) -> list[IdPair]:
-        vocabulary = labels.vocabulary(self.recipe.data)
-        return [
-            (tokenizers.target.encode(text), vocabulary.ids([label]))
-            for text, label in watched(self.texts(parallel), ENCODING, progress)
-        ]
+    def encoder(self, tokenizers: Tokenizers) -> Encoder:
+        return Encoder(tokenizers, reads="target", labels=labels.names(self.recipe.data))
 
     def network(self, size: int) -> nn.Module:
         classes = len(labels.vocabulary(self.recipe.data))

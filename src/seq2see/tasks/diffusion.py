@@ -41,9 +41,17 @@ SHEET_COLUMNS = 4
 
 # Keys of other tasks.
 REFUSED = (
-    *("data.source", "data.target", "data.val", "data.test", "data.columns", "data.hold_out"),
-    *("data.join", "data.labels", "tokenizer", "model.tie", "model.overlap", "model.pool"),
-    *("model.attention_dropout", "model.score", "augment", "reduce", "decode"),
+    *("data.source", "data.target", "data.mix", "data.val", "data.test", "data.columns"),
+    *("data.hold_out", "data.overlap", "data.join", "data.labels", "tokenizer", "model.tie"),
+    *(
+        "model.overlap",
+        "model.pool",
+        "model.attention_dropout",
+        "model.score",
+        "augment",
+        "reduce",
+        "decode",
+    ),
     *("train.batch_tokens", "train.label_smoothing", "train.smoothing", "train.choose"),
     "train.validate_sentences",
 )

@@ -15,10 +15,12 @@ FOR_PICTURES = (
 FOR_TEXT = (
     "data.source",
     "data.target",
+    "data.mix",
     "data.val",
     "data.test",
     "data.columns",
     "data.hold_out",
+    "data.overlap",
     "data.join",
     "data.max_length",
     "data.labels",

@@ -1,6 +1,6 @@
 """Task `language`: text so far → the next token."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -12,10 +12,11 @@ from seq2see.errors import InputError
 from seq2see.models.language import CausalModel
 from seq2see.tasks.keys import refuse_reduction
 from seq2see.tasks.one_sided import Case, LanguageModel, OneSidedTask, Sample, Written
-from seq2see.tasks.text import Texts, device_of
+from seq2see.tasks.text import device_of
 from seq2see.tasks.translation_engine import string, strings
 from seq2see.tasks.translator import SCORED_TOKENS
-from seq2see.text.corpora import Parallel
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Part
 from seq2see.text.tokenizers import Tokenizers
 
 
@@ -69,8 +70,8 @@ class Language(OneSidedTask):
         super().check()
         refuse_reduction(self.recipe)
 
-    def texts(self, parallel: Parallel) -> Texts:
-        return [("", target) for _, target in parallel.pairs]
+    def texts(self, parallel: Part) -> Iterator[Pair]:
+        return (("", target) for _, target in parallel.pairs)
 
     def network(self, size: int) -> nn.Module:
         return CausalModel(self.recipe.model, size, self.recipe.tie != "none")

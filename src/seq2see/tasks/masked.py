@@ -2,19 +2,21 @@
 
 import random
 import re
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
-from seq2see.batches import IdPair, Ids, TextExamples, collate_labels
+from seq2see.batches import IdPair, Ids, TextExamples, collate_labels, sizes_of
 from seq2see.errors import InputError
 from seq2see.models.language import MaskedModel
 from seq2see.tasks.keys import refuse_reduction
 from seq2see.tasks.one_sided import Candidate, Case, Filled, LanguageModel, OneSidedTask, Sample
-from seq2see.tasks.text import TextData, Texts, fitting
+from seq2see.tasks.text import TextData, fitting
 from seq2see.tasks.translation_engine import string
-from seq2see.text.corpora import Parallel
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Parallel, Part
 from seq2see.text.specials import MASK, PAD, SPECIALS, UNKNOWN
 from seq2see.text.tokenizers import Tokenizers
 
@@ -103,8 +105,8 @@ class Masked(OneSidedTask):
     def varies(self) -> bool:
         return True
 
-    def texts(self, parallel: Parallel) -> Texts:
-        return [(target, "") for _, target in parallel.pairs]
+    def texts(self, parallel: Part) -> Iterator[Pair]:
+        return ((target, "") for _, target in parallel.pairs)
 
     def network(self, size: int) -> nn.Module:
         return MaskedModel(self.recipe.model, size, self.recipe.tie != "none")
@@ -121,7 +123,7 @@ class Masked(OneSidedTask):
     ) -> tuple[list[int], TextExamples]:
         """As for every task, with the same words hidden each time."""
         encoded = self.encode(tokenizers, parallel)
-        lines = fitting(encoded, self.recipe.data.max_length, parallel.name)
+        lines = fitting(sizes_of(encoded), self.recipe.data.max_length, parallel.name)
         size = len(tokenizers.target)
         pairs = [
             hide(encoded[line][0], random.Random(f"hidden/{parallel.name}/{line}"), size)

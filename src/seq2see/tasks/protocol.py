@@ -42,7 +42,7 @@ class Data(Protocol):
     tests: list[str]
     notes: Sequence[str]  # remarks for the user on how the files were read
     history: History  # fingerprints of all of it
-    left_out: int  # new training examples that share a sentence with a held-out set
+    left_out: int  # training examples that share a sentence with a held-out set
     seen: dict[str, int]  # held-out examples left out since a parent was trained on them
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:

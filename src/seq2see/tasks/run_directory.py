@@ -99,18 +99,13 @@ class Growth:
 
     before: int
     after: int
-    left_out: int  # new ones that share a sentence with a held-out set
+    left_out: int  # training examples that share a sentence with a held-out set
 
     def __str__(self) -> str:
         if self.after == self.before:
-            change = "the training pairs are in another order"
-        else:
-            verb = "grown" if self.after > self.before else "changed"
-            change = f"the corpus has {verb} from {self.before:,} to {self.after:,} training pairs"
-        if self.left_out:
-            shared = "new ones share a sentence with a held-out pair and are left out"
-            change += f"; {self.left_out:,} {shared}"
-        return change
+            return "the training pairs are in another order"
+        verb = "grown" if self.after > self.before else "changed"
+        return f"the corpus has {verb} from {self.before:,} to {self.after:,} training pairs"
 
 
 def check_data(folder: Path, data: Data) -> Growth | None:
@@ -145,7 +140,7 @@ def history_of(folder: Path, parent: ModelDirectory | None, descends: bool) -> H
         return parent.history.inherited()
     if not begun(folder):
         return History()
-    return History.load(folder) or History(complete=not descends, path=folder)
+    return History.load(folder) or History(complete=not descends, path=folder, unknown=True)
 
 
 def begun(folder: Path) -> bool:

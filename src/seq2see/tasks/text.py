@@ -1,32 +1,43 @@
 """Tasks of text: a corpus, tokenizers, and examples made of ids."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.markup import escape
 from torch import Tensor, nn
 
-from seq2see.batches import Batch, IdPair, Ids, TextExamples, spread
+from seq2see.batches import (
+    Batch,
+    Chosen,
+    IdPair,
+    Ids,
+    Lengths,
+    TextExamples,
+    mixed,
+    sizes_of,
+    spread,
+)
 from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.models.init import Rows, tokenizers_for
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.keys import FOR_PAINTING, FOR_PICTURES, PAINTED, refuse_keys
 from seq2see.tasks.predict import token_loss
-from seq2see.text import corpora, tokenizers
-from seq2see.text.corpora import Parallel
+from seq2see.text import corpora, store, tokenizers
+from seq2see.text.encoding import Encoder
 from seq2see.text.history import History
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Parallel, Part
 from seq2see.text.progress import Progress, silent, watched
-from seq2see.text.tokenizers import Tokenizer, Tokenizers
+from seq2see.text.store import Store
+from seq2see.text.tokenizers import TRAINING_PAIRS, Tokenizer, Tokenizers
 from seq2see.training import checkpoint
-
-Texts = list[tuple[str, str]]
-
-ENCODING = "encoding the training pairs"
 
 
 class TextTask:
@@ -53,22 +64,17 @@ class TextTask:
     def data(self, where: Path | None, history: History, progress: Progress = silent) -> "TextData":
         return TextData(self, where, history, progress)
 
-    def texts(self, parallel: Parallel) -> Texts:
+    def texts(self, parallel: Part) -> Iterator[Pair]:
         """Select source and target of each line; "" where the task has none."""
         raise NotImplementedError
 
-    def reader(self, tokenizers: Tokenizers) -> Tokenizer:
-        """The tokenizer of the source side."""
-        return tokenizers.target
+    def encoder(self, tokenizers: Tokenizers) -> Encoder:
+        """The encoding of these texts; by default both are of the target language."""
+        return Encoder(tokenizers, reads="target")
 
-    def encode(
-        self, tokenizers: Tokenizers, parallel: Parallel, progress: Progress = silent
-    ) -> list[IdPair]:
-        read = self.reader(tokenizers)
-        return [
-            (read.encode(source), tokenizers.target.encode(target))
-            for source, target in watched(self.texts(parallel), ENCODING, progress)
-        ]
+    def encode(self, tokenizers: Tokenizers, parallel: Part) -> list[IdPair]:
+        """Encode a small set in memory."""
+        return list(self.encoder(tokenizers).encode(self.texts(parallel)))
 
     @property
     def varies(self) -> bool:
@@ -87,9 +93,9 @@ class TextTask:
         def sample(tokenizer: Tokenizer, text: str, ids: Ids) -> Ids:
             return tokenizer.sample(text, chance) if chance.random() < share and text else ids
 
-        source, target = data.texts[line]
+        source, target = data.encoded.texts(line)
         source_ids, target_ids = data.encoded[line]
-        source_ids = sample(self.reader(data.tokenizers), source, source_ids)
+        source_ids = sample(self.encoder(data.tokenizers).reader, source, source_ids)
         if not self.labelled:
             target_ids = sample(data.tokenizers.target, target, target_ids)
         fits = max(len(source_ids), len(target_ids)) <= self.recipe.data.max_length
@@ -100,7 +106,7 @@ class TextTask:
     ) -> tuple[list[int], TextExamples]:
         """The lines of a validation or test set that fit, and their fixed examples."""
         encoded = self.encode(tokenizers, parallel)
-        lines = fitting(encoded, self.recipe.data.max_length, parallel.name)
+        lines = fitting(sizes_of(encoded), self.recipe.data.max_length, parallel.name)
         return lines, TextExamples([encoded[line] for line in lines], self.shifted)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -121,8 +127,9 @@ class TextData:
     grows: ClassVar[bool] = True
     tokenizers: Tokenizers
     vocabulary_from: str
-    encoded: list[IdPair]
-    lines: list[int]  # of the training set that fit
+    encoded: Store
+    lines: NDArray[np.int64]  # of the training set that fit
+    root: Path  # of stores
     validation: tuple[list[int], TextExamples]
 
     def __init__(
@@ -144,8 +151,10 @@ class TextData:
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
-        self.encoded = self.task.encode(self.tokenizers, self.corpus.train, self.progress)
-        self.lines = fitting(self.encoded, self.task.recipe.data.max_length, "train")
+        self.root = store.root_of(folder)
+        self.encoded = self._store(folder)
+        limit = self.task.recipe.data.max_length
+        self.lines = np.array(fitting(self.encoded.sizes, limit, "train"))
         self.validation = self.task.held_out(self.tokenizers, self.corpus.val)
 
     def _tokenizers(self, folder: Path, parent: ModelDirectory | None) -> tuple[Tokenizers, str]:
@@ -158,32 +167,56 @@ class TextData:
             tokenizers.save(pair, folder, recipe.tokenizer, pair.fingerprint)
             return pair, str(parent.path)
         languages = (recipe.data.source, recipe.data.target)
-        pairs = self.corpus.train.pairs
-        pair, cached = tokenizers.cached(recipe.tokenizer, *languages, pairs, folder, self.progress)
-        return pair, "the cache" if cached else ""
+        train = self.corpus.train
+        pair, cached = tokenizers.cached(
+            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest
+        )
+        if cached:
+            return pair, "the cache"
+        sampled = recipe.tokenizer.kind != "words" and len(train.pairs) > TRAINING_PAIRS
+        return pair, f"{TRAINING_PAIRS:,} of {len(train.pairs):,} pairs" if sampled else ""
+
+    def _store(self, folder: Path) -> Store:
+        """The training set as ids, made now unless the run or another one has made it before."""
+        recipe, train = self.task.recipe, self.corpus.train
+        origin = {
+            "task": recipe.task,
+            "corpus": train.digest,
+            "tokenizers": tokenizers.checksums(folder),
+            "languages": [recipe.data.source, recipe.data.target],
+        }
+        encoder = self.task.encoder(self.tokenizers)
+        kept = recipe.tokenizer.sampling > 0
+        texts = store.Texts(self.task.texts(train), len(train.pairs), encoder, kept)
+        return store.open_or_build(self.root, origin, texts, folder, self.progress)
 
     @cached_property
-    def texts(self) -> Texts:
-        return self.task.texts(self.corpus.train)
+    def validation_texts(self) -> list[Pair]:
+        return list(self.task.texts(self.corpus.val))
 
-    @cached_property
-    def validation_texts(self) -> Texts:
-        return self.task.texts(self.corpus.val)
-
-    @cached_property
-    def _fixed(self) -> TextExamples:
-        return TextExamples([self.encoded[line] for line in self.lines], self.task.shifted)
+    def _lines(self, epoch: int) -> NDArray[np.int64]:
+        """The lines that an epoch sees: each once, unless corpora are mixed."""
+        shares = self.corpus.shares
+        if all(share.weight == 1 for share in shares):
+            return self.lines
+        return mixed(self.lines, shares, self.task.recipe.train.seed, epoch)
 
     def train(self, epoch: int) -> TextExamples:
+        chosen = self._lines(epoch)
         if not self.task.varies:
-            return self._fixed
-        lines = watched(self.lines, f"drawing the examples of epoch {epoch}", self.progress)
-        pairs = [self.task.example(self, epoch, line) for line in lines]
-        return TextExamples(pairs, self.task.shifted)
+            pairs = Chosen(self.encoded, chosen)
+            return TextExamples(pairs, self.task.shifted, self.encoded.sizes[chosen])
+        lines = watched(chosen, f"drawing the examples of epoch {epoch}", self.progress)
+        drawn = (self.task.example(self, epoch, int(line)) for line in lines)
+        size = self.task.encoder(self.tokenizers).largest
+        written = Store.drawn(drawn, size, self.root)
+        return TextExamples(written, self.task.shifted, written.sizes)
 
     def summary(self) -> str:
         config = self.task.recipe.data
         joined = f", each {config.join} joined," if config.join > 1 else ""
+        if config.mix is not None:
+            joined = f", mixed to {len(self._lines(1)):,} in an epoch,"
         too_long = len(self.encoded) - len(self.lines)
         origin = f" (from {escape(self.vocabulary_from)})" if self.vocabulary_from else ""
         return (
@@ -194,9 +227,9 @@ class TextData:
         )
 
 
-def fitting(encoded: Sequence[IdPair], limit: int, name: str) -> list[int]:
-    """The lines of a corpus with at most `limit` tokens on either side."""
-    lines = [line for line, sides in enumerate(encoded) if max(map(len, sides)) <= limit]
+def fitting(sizes: Lengths, limit: int, name: str) -> list[int]:
+    """The lines of a corpus with at most `limit` tokens on either side, by the tokens of both."""
+    lines: list[int] = np.flatnonzero(sizes.max(axis=1, initial=0) <= limit).tolist()
     if not lines:
         raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
     return lines

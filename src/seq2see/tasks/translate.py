@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,11 +19,13 @@ from seq2see.scoring.bleu import Scores, score
 from seq2see.scoring.errors import Analysis, analyse
 from seq2see.tasks.predict import predict, validated
 from seq2see.tasks.protocol import Report
-from seq2see.tasks.text import TextData, Texts, TextTask, device_of, distinct
+from seq2see.tasks.text import TextData, TextTask, device_of, distinct
 from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
-from seq2see.text.corpora import Parallel
-from seq2see.text.tokenizers import Tokenizer, Tokenizers
+from seq2see.text.encoding import Encoder
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Part
+from seq2see.text.tokenizers import Tokenizers
 from seq2see.training.report import Validation
 
 SAMPLES = 10
@@ -42,11 +44,11 @@ class Translate(TextTask):
             kind = f"model.kind {self.recipe.model.kind!r}"
             raise ValueError(f"{kind} is for task 'diffusion', not for task 'translate'")
 
-    def texts(self, parallel: Parallel) -> Texts:
-        return parallel.pairs
+    def texts(self, parallel: Part) -> Iterator[Pair]:
+        return iter(parallel.pairs)
 
-    def reader(self, tokenizers: Tokenizers) -> Tokenizer:
-        return tokenizers.source
+    def encoder(self, tokenizers: Tokenizers) -> Encoder:
+        return Encoder(tokenizers, reads="source")
 
     def build(self, data: TextData) -> Seq2SeqModel:
         return build(self.recipe, len(data.tokenizers.source), len(data.tokenizers.target))
@@ -87,7 +89,7 @@ class Translate(TextTask):
         return [data.tokenizers.target.decode(best.ids) for best, *_ in hypotheses]
 
     def _scoring_seconds(
-        self, data: TextData, texts: Texts, outputs: Sequence[str], seconds: float
+        self, data: TextData, texts: Sequence[Pair], outputs: Sequence[str], seconds: float
     ) -> float:
         """Expected time of the test sets, from the seconds of greedy search for some texts.
 

@@ -37,9 +37,16 @@ def fingerprints(pairs: Iterable[Pair]) -> Fingerprints:
 
 def hashed(items: Iterable[bytes], columns: int) -> Fingerprints:
     """Hash items that belong together in groups of `columns`: (N, columns)."""
-    digests = (hashlib.blake2b(item, digest_size=BYTES).digest() for item in items)
-    numbers = np.frombuffer(b"".join(digests), dtype="<u8")
+    digests = bytearray()
+    for item in items:
+        digests += hashlib.blake2b(item, digest_size=BYTES).digest()
+    numbers = np.frombuffer(digests, dtype="<u8")
     return numbers.astype(np.uint64).reshape(-1, columns)
+
+
+def in_text_order(pairs: Iterable[Pair]) -> Fingerprints:
+    """Hash each pair as it is written: numbers that order pairs by their text alone (N,)."""
+    return hashed(("\n".join(pair).encode() for pair in pairs), columns=1)[:, 0].byteswap()
 
 
 def keys(prints: Fingerprints) -> Fingerprints:
@@ -63,6 +70,7 @@ class History:
     ancestors: Fingerprints = field(default_factory=lambda: empty(0))  # (M,), sorted
     complete: bool = True  # whether those of every ancestor are known
     path: Path | None = None  # the model directory that it was read from
+    unknown: bool = False  # whether that directory, of an earlier version, has no history
 
     def inherited(self) -> "History":
         """The history with which a child of this model begins."""
@@ -95,7 +103,7 @@ class History:
     @classmethod
     def of(cls, folder: Path) -> "History":
         """The history of a model directory; that of an earlier version is unknown."""
-        return cls.load(folder) or cls(complete=False, path=folder)
+        return cls.load(folder) or cls(complete=False, path=folder, unknown=True)
 
     @classmethod
     def load(cls, folder: Path) -> "History | None":

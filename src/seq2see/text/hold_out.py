@@ -1,10 +1,11 @@
 """Held-out sets that share no sentence with the training set."""
 
-import hashlib
-from collections.abc import Sequence
+import numpy as np
+import numpy.typing as npt
 
-from seq2see.text.lines import Pair
-from seq2see.text.parallel import normalised
+from seq2see.text.history import Fingerprints, Flags
+
+Places = npt.NDArray[np.int64]
 
 
 def default_size(pairs: int) -> int:
@@ -13,58 +14,51 @@ def default_size(pairs: int) -> int:
 
 
 def hold_out(
-    pairs: Sequence[Pair], count: int, parts: int, seen: Sequence[bool] = ()
-) -> list[list[Pair]]:
-    """Split off `parts` sets of up to `count` pairs that share no sentence with any other pair.
+    prints: Fingerprints, order: Fingerprints, count: int, parts: int, seen: Flags
+) -> npt.NDArray[np.uint8]:
+    """Choose `parts` sets of up to `count` pairs that share no sentence with any other pair.
 
-    The rest comes first, with all pairs that share a sentence with one marked in `seen`. If few
-    others are left, the sets get equal shares of them.
+    Returns the number of each pair's set, from 1; 0 is the rest, with all pairs that share a
+    sentence with one marked in `seen`. If few others are left, the sets get equal shares of them.
     """
     # Pairs that share a side move as one group, in an order that depends on their text alone:
     # neither the order of the file nor a sentence with two translations can leak a test sentence
     # into training.
-    groups: dict[int, list[int]] = {}
-    for index, root in enumerate(_group_roots(pairs)):
-        groups.setdefault(root, []).append(index)
-    known = {index for index, flag in enumerate(seen) if flag}
-    unseen = [group for group in groups.values() if known.isdisjoint(group)]
+    _, group_of, sizes = np.unique(_group_roots(prints), return_inverse=True, return_counts=True)
+    known = np.zeros(len(sizes), dtype=np.bool_)
+    known[group_of[seen]] = True
+    least = np.full(len(sizes), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(least, group_of, order)
     # Small groups first: a large one would fill a test set with a few similar sentences.
-    large = max(1, count // 100)
-    count = min(count, sum(map(len, unseen)) // parts)
-    keys = [hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest() for pair in pairs]
-
-    def order(group: list[int]) -> tuple[int, bytes]:
-        size = len(group) if len(group) > large else 0
-        return size, min(keys[index] for index in group)
-
-    sizes = [0] * parts
-    split_of = [0] * len(pairs)
-    for group in sorted(unseen, key=order):
-        part = next((part for part in range(parts) if sizes[part] + len(group) <= count), None)
+    ranks = np.where(sizes > max(1, count // 100), sizes, 0)
+    unseen = np.flatnonzero(~known)
+    unseen = unseen[np.lexsort((least[unseen], ranks[unseen]))]
+    count = min(count, int(sizes[unseen].sum()) // parts)
+    room = [count] * parts
+    set_of = np.zeros(len(sizes), dtype=np.uint8)
+    for group in unseen:
+        if not any(room):
+            break
+        size = int(sizes[group])
+        part = next((part for part in range(parts) if size <= room[part]), None)
         if part is not None:
-            sizes[part] += len(group)
-            for index in group:
-                split_of[index] = part + 1
-    splits: list[list[Pair]] = [[] for _ in range(parts + 1)]
-    for pair, split in zip(pairs, split_of, strict=True):
-        splits[split].append(pair)
-    return splits
+            room[part] -= size
+            set_of[group] = part + 1
+    return set_of[group_of]
 
 
-def _group_roots(pairs: Sequence[Pair]) -> list[int]:
-    """Find the first pair of each pair's group, by union–find over the texts of both sides."""
-    parent = list(range(len(pairs)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    for side in (0, 1):
-        first: dict[str, int] = {}
-        for index, pair in enumerate(pairs):
-            one = root(index)
-            other = root(first.setdefault(normalised(pair[side]), index))
-            parent[max(one, other)] = min(one, other)
-    return [root(index) for index in range(len(pairs))]
+def _group_roots(prints: Fingerprints) -> Places:
+    """Find the first pair of each pair's group: those linked by shared sentences of either side."""
+    sides = [np.unique(column, return_inverse=True)[1] for column in prints.T]
+    roots: Places = np.arange(len(prints))
+    while True:
+        before = roots
+        for side in sides:
+            least = np.full(len(prints), len(prints))
+            np.minimum.at(least, side, roots)
+            roots = least[side]
+        if np.array_equal(roots, before):
+            return roots
+        # Whole groups follow the pairs that have found a smaller root, so that chains end soon.
+        np.minimum.at(roots, before, roots.copy())
+        roots = roots[roots]

@@ -2,42 +2,46 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from seq2see.errors import InputError
-from seq2see.recipe.schema import DataConfig
 from seq2see.text.headers import choose, shown
-from seq2see.text.lines import Pair, one_line, read_lines
-from seq2see.text.tables import Table
+from seq2see.text.lines import Pair, one_line, stream_lines
+from seq2see.text.watch import Watch
 
 NESTED = "translation"  # {"translation": {"en": …, "de": …}}, as Hugging Face datasets write it
 ENDINGS = (".jsonl", ".ndjson", ".json")
 NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters
 
 
-def read_jsonl(path: Path, config: DataConfig) -> Table:
-    """Read the pairs of a JSONL file; a blank line is an empty pair."""
+def stream_jsonl(path: Path, watch: Watch) -> Iterator[Pair]:
+    """Yield the pairs of a JSONL file; a blank line is an empty pair."""
+    config = watch.config
     if config.columns is not None and isinstance(config.columns[0], int):
         given = f"data.columns = {list(config.columns)}"
         raise InputError(f"{path}: {given}: JSON objects have no numbered columns; name two keys")
-    pairs: list[Pair] = []
     keys: list[str] = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(stream_lines(path, watch.tick), start=1):
         if not line.strip():
-            pairs.append(("", ""))
+            yield "", ""
             continue
         where = f"{path}:{number}"
         texts = _texts(line, where)
         if not keys:
             names = list(texts)
             keys = [names[index] for index in choose(names, config, where)]
-        pairs.append((_text(texts, keys[0], where), _text(texts, keys[1], where)))
-    notes = []
-    if keys and config.columns is None and keys != [config.source, config.target]:
+            note_on_keys(keys, path, watch)
+        yield _text(texts, keys[0], where), _text(texts, keys[1], where)
+
+
+def note_on_keys(keys: list[str], path: Path, watch: Watch) -> None:
+    """Remark which keys are read, unless these are the languages or given."""
+    config = watch.config
+    if config.columns is None and keys != [config.source, config.target]:
         source = f"{config.source} is read from {keys[0]!r}"
-        notes.append(f"{path}: {source} and {config.target} from {keys[1]!r}")
-    return Table(pairs, notes)
+        watch.notes.append(f"{path}: {source} and {config.target} from {keys[1]!r}")
 
 
 def _texts(line: str, where: str) -> dict[str, Any]:

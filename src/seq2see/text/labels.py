@@ -1,27 +1,38 @@
 """Labelled sentences derived from a parallel corpus, for `task = "classify"`."""
 
+from collections.abc import Iterator
+
 from seq2see.recipe.schema import DataConfig
 from seq2see.text import captions
-from seq2see.text.corpora import Parallel
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Part
 from seq2see.text.vocab import Vocab
 
 
 def vocabulary(data: DataConfig) -> Vocab:
     """Return the labels as a vocabulary; their ids follow those of the special symbols."""
-    return Vocab(["singular", "plural"] if data.labels == "number" else [data.source, data.target])
+    return Vocab(names(data))
 
 
-def labelled(parallel: Parallel, data: DataConfig) -> list[tuple[str, str]]:
+def names(data: DataConfig) -> list[str]:
+    """Return the labels."""
+    return ["singular", "plural"] if data.labels == "number" else [data.source, data.target]
+
+
+def labelled(parallel: Part, data: DataConfig) -> Iterator[Pair]:
     """Turn each pair into one sentence and its label.
 
     `language` takes the two sides in turn; `number`, that of the subject, takes the target side.
     """
     if data.labels == "language":
         languages = (data.source, data.target)
-        return [(pair[line % 2], languages[line % 2]) for line, pair in enumerate(parallel.pairs)]
+        for line, pair in enumerate(parallel.pairs):
+            yield pair[line % 2], languages[line % 2]
+        return
     # The captions are a function of split and count, so this generates the same ones again, and
     # those that were left out.
     generated = captions.generate(parallel.name, len(parallel.pairs) + parallel.seen)
     german = 0 if data.source == "de" else 1
     numbers = {caption.source: "plural" if caption.plural else "singular" for caption in generated}
-    return [(pair[1], numbers[pair[german]]) for pair in parallel.pairs]
+    for pair in parallel.pairs:
+        yield pair[1], numbers[pair[german]]

@@ -1,83 +1,125 @@
 """Separation of held-out sentences from those that a model or its parent was trained on."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import compress
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import compress, islice
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from seq2see.errors import InputError
 from seq2see.text.history import (
     Fingerprints,
+    Flags,
     History,
     all_seen,
     empty,
     fingerprints,
+    in_text_order,
     keys,
     other_data,
     shared,
 )
 from seq2see.text.lines import Pair
-from seq2see.text.parallel import Parallel, Splits
+from seq2see.text.parallel import Mixture, Parallel, Streamed, filled
 
 NAMES = {"val": "val", "test": "test/test"}  # of sets that were held out, in a history
+BLOCK = 1 << 14  # pairs in memory at a time
+
+
+class Share(NamedTuple):
+    """One of several corpora: its training pairs, and how often an epoch sees each."""
+
+    pairs: int
+    weight: float
 
 
 @dataclass(frozen=True)
 class Corpus:
     """Training, validation and test sets of a run."""
 
-    train: Parallel
+    train: Streamed
     val: Parallel
     tests: dict[str, Parallel]
     history: History = field(compare=False)  # of the pairs before they were joined
     notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
-    left_out: int = 0  # new training pairs that share a sentence with the held-out sets of the run
+    left_out: int = 0  # training pairs that share a sentence with a held-out set
+    shares: Sequence[Share] = field(default=(), compare=False)  # of the corpora in train
 
 
-def known(pairs: Sequence[Pair], history: History) -> list[bool]:
-    """Whether an ancestor was trained on a sentence of each pair."""
-    flags: list[bool] = history.saw(fingerprints(pairs)).tolist()
-    return flags
+@dataclass(frozen=True)
+class Scan:
+    """A training set in fingerprints, from one reading of it."""
+
+    prints: Fingerprints  # (N, 2) of the pairs with text on both sides
+    order: Fingerprints  # (N,), see `in_text_order`
+    counts: Sequence[int]  # pairs of each corpus in the mixture
+    dropped: int  # pairs with an empty side
+
+    @classmethod
+    def of(cls, mixture: Mixture) -> "Scan":
+        prints, order = [empty(0, 2)], [empty(0)]
+        counts = []
+        dropped = 0
+        for part in mixture.parts:
+            counts.append(0)
+            for block in _blocks(part):
+                full = list(filled(block))
+                dropped += len(block) - len(full)
+                counts[-1] += len(full)
+                prints.append(fingerprints(full))
+                order.append(in_text_order(full))
+        return cls(np.concatenate(prints), np.concatenate(order), counts, dropped)
 
 
-def split_again(pairs: Sequence[Pair], history: History, names: Sequence[str]) -> list[list[Pair]]:
-    """Split off the sets that a run has held out before; the rest comes first."""
-    prints = fingerprints(pairs)
+def _blocks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    stream = iter(pairs)
+    while block := list(islice(stream, BLOCK)):
+        yield block
+
+
+def split_again(
+    prints: Fingerprints, history: History, names: Sequence[str]
+) -> npt.NDArray[np.uint8]:
+    """Find the sets that a run has held out before: the number of each pair's, 0 for training."""
     before = [history.held_out.get(NAMES[name], empty(0, 2)) for name in names]
     left = [Counter(keys(part).tolist()) for part in before]
-    splits: list[list[Pair]] = [[] for _ in range(len(names) + 1)]
-    for pair, key in zip(pairs, keys(prints).tolist(), strict=True):
+    own = keys(prints)
+    set_of = np.zeros(len(prints), dtype=np.uint8)
+    for line in np.flatnonzero(np.isin(own, np.concatenate([keys(part) for part in before]))):
+        key = int(own[line])
         place = next((place for place, counts in enumerate(left, start=1) if counts[key]), 0)
-        splits[place].append(pair)
         if place:
+            set_of[line] = place
             left[place - 1][key] -= 1
     if missing := sum(counts.total() for counts in left):
         count = len(history.train) + sum(map(len, before))
         raise other_data(history, history.missing(prints) + missing, count)
-    return splits
+    return set_of
 
 
-def separated(splits: Splits, history: History) -> Corpus:
-    """Leave out held-out pairs that an ancestor was trained on; add the history of the corpus.
+def leaks(prints: Fingerprints, held_out: dict[str, Fingerprints], history: History) -> Flags:
+    """The training pairs that share a sentence with a held-out set.
 
-    If the history is that of the run itself, new training pairs that share a sentence with a
-    held-out set are left out, too.
+    A run that was begun by an earlier version keeps those that its history shows.
     """
-    train, val, tests, notes = splits
-    val = _unseen(val, history)
-    tests = {name: _unseen(test, history) for name, test in tests.items()}
-    held_out = {f"test/{name}": fingerprints(test.pairs) for name, test in tests.items()}
-    held_out["val"] = fingerprints(val.pairs)
-    prints = fingerprints(train.pairs)
-    leaks = np.zeros(len(prints), dtype=np.bool_)
-    if len(history.train):
-        new = ~np.isin(keys(prints), keys(history.train))
-        leaks = new & shared(prints, list(held_out.values()))
-    if leaks.any():
-        train = Parallel.of("train", compress(train.pairs, ~leaks), train.dropped)
-    own = replace(history, train=prints[~leaks], held_out=held_out)
-    return Corpus(train, val, tests, own, notes, int(leaks.sum()))
+    new = ~np.isin(keys(prints), keys(history.train))
+    flags: Flags = new & shared(prints, list(held_out.values()))
+    return flags
+
+
+def overlap_note(found: Fingerprints, count: int, held_out: dict[str, Fingerprints]) -> str:
+    """One line on the training pairs that share a sentence with held-out sets; all are refused."""
+    by_set = {name.removeprefix("test/"): shared(found, [held_out[name]]) for name in held_out}
+    sets = [f"{name} ({flags.sum():,})" for name, flags in sorted(by_set.items()) if flags.any()]
+    shares = f"share a sentence with {' or '.join(sets)}"
+    if len(found) == count:
+        rule = 'data.overlap = "keep" trains on such pairs'
+        raise InputError(f"data.train: all {count:,} pairs {shares}; {rule}")
+    kept = 'data.overlap = "keep" keeps them'
+    return f"{len(found):,} of {count:,} training pairs {shares} and are left out; {kept}"
 
 
 def repetitions(prints: Fingerprints) -> list[str]:
@@ -92,7 +134,8 @@ def repetitions(prints: Fingerprints) -> list[str]:
     return [" · ".join([f"{len(prints):,} training pairs, all kept", *parts])] if parts else []
 
 
-def _unseen(held_out: Parallel, history: History) -> Parallel:
+def unseen(held_out: Parallel, history: History) -> Parallel:
+    """Leave out the pairs that an ancestor was trained on."""
     if not len(history.ancestors):
         return held_out
     seen = history.saw(fingerprints(held_out.pairs))

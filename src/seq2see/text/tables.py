@@ -16,59 +16,63 @@ pair of marks that are not doubled.
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig
 from seq2see.text.headers import choose, is_header, shown
-from seq2see.text.lines import Pair, one_line, read_text, split_lines
+from seq2see.text.lines import Pair, Tick, base_name, one_line, raw_lines, unread
+from seq2see.text.watch import Watch
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SAMPLED_ROWS = 1000  # to tell the delimiter
+SAMPLED_CHARACTERS = 1 << 22  # to tell a header, and quotes from direct speech
 QUOTED_CELL = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=[\t\r\n]|\Z)')
 NUMBER = re.compile(r"[-+\d.,]+")
-EXCEL_HINT = re.compile(r"\Asep=[,;\t](?=\r?\n)")  # the first line that names Excel's delimiter
+EXCEL_HINT = re.compile(r"sep=[,;\t]\r?")  # a first line that names Excel's delimiter
 COMMAS = 10  # cells with a comma that prove Excel's habit
 
 
-@dataclass(frozen=True)
-class Table:
-    """The pairs of a file in its order, and remarks on how it was read."""
-
-    pairs: list[Pair]
-    notes: list[str]
-
-
-def read_table(path: Path, config: DataConfig) -> Table:
-    """Read the pairs of a TSV or, if its name ends so, of a CSV; a header is left out."""
-    sheet = _open(path, config)
-    index, line, cells, below = _first_rows(sheet)
+def stream_table(path: Path, watch: Watch) -> Iterator[Pair]:
+    """Yield the pairs of a TSV or, if its name ends so, of a CSV; a header is left out."""
+    config = watch.config
+    sampled = _open(path, config)
+    index, line, cells, below = _first_rows(sampled)
     has_header = is_header(cells, config, below)
     columns = (0, 1)
     if has_header or config.columns is not None:
         columns = choose(cells, config, f"{path}:{line}")
-    # A cell too many may have shifted the others.
-    widest = len(cells) if has_header or sheet.quoted else None
-    pairs = _pairs(sheet, columns, widest)
-    notes = []
-    if sheet.quoted and sheet.delimiter == "\t":
-        notes.append(f"{path}: cells are quoted as in CSV; the quotes are left out")
+    if sampled.quoted and sampled.delimiter == "\t":
+        watch.notes.append(f"{path}: cells are quoted as in CSV; the quotes are left out")
     if has_header:
-        del pairs[index]
-        notes.append(f"{path}: line {line} is a header ({shown(cells)}); not trained on")
-    return Table(pairs, notes)
+        watch.notes.append(f"{path}: line {line} is a header ({shown(cells)}); not trained on")
+    # A cell too many may have shifted the others.
+    widest = len(cells) if has_header or sampled.quoted else None
+    sheet = replace(sampled, lines=lambda: _lines(path, watch.tick))
+    for place, pair in enumerate(_pairs(sheet, columns, widest)):
+        if not has_header or place != index:
+            yield pair
+
+
+def _lines(path: Path, tick: Tick = unread) -> Iterator[str]:
+    """Yield the lines of a table, the first of a CSV without the hint for Excel."""
+    lines = raw_lines(path, tick)
+    first = next(lines)
+    if base_name(path).lower().endswith(".csv") and EXCEL_HINT.fullmatch(first):
+        first = ""
+    yield first
+    yield from lines
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """A table as text: in a quoted one, a cell may be in quotes and hold line breaks."""
+    """A table, or its beginning: in a quoted one, a cell may be in quotes and hold line breaks."""
 
     path: Path
-    text: str
+    lines: Callable[[], Iterator[str]]  # without line feeds
     delimiter: str
     quoted: bool
     spaced: bool = False  # whether a space follows each delimiter
@@ -77,18 +81,13 @@ class _Sheet:
         """Yield the number of the first line and the cells of each row."""
         if self.quoted:
             return self._parsed()
-        lines = enumerate(self._lines, start=1)
-        return ((number, line.split(self.delimiter)) for number, line in lines)
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        return split_lines(self.text)
+        lines = enumerate(self.lines(), start=1)
+        return ((number, line.removesuffix("\r").split(self.delimiter)) for number, line in lines)
 
     def _parsed(self) -> Iterator[tuple[int, list[str]]]:
-        csv.field_size_limit(max(csv.field_size_limit(), len(self.text)))
-        file = io.StringIO(self.text, newline="")
+        csv.field_size_limit(max(csv.field_size_limit(), SAMPLED_CHARACTERS))
         reader = csv.reader(
-            file, delimiter=self.delimiter, skipinitialspace=self.spaced, strict=True
+            self._csv_lines(), delimiter=self.delimiter, skipinitialspace=self.spaced, strict=True
         )
         line = 1
         try:
@@ -101,6 +100,14 @@ class _Sheet:
                 f"{self.path}:{line}: malformed quotes; {rule}, and quotes inside it are doubled"
             ) from None
 
+    def _csv_lines(self) -> Iterator[str]:
+        """Yield lines as the standard library reads them, for which a lone CR ends one, too."""
+        for line in self.lines():
+            if "\r" in line:
+                yield from io.StringIO(f"{line}\n", newline="")
+            else:
+                yield f"{line}\n"
+
     @property
     def name(self) -> str:
         return DELIMITERS[self.delimiter]
@@ -112,18 +119,32 @@ class _Sheet:
 
 
 def _open(path: Path, config: DataConfig) -> _Sheet:
-    """Read a table's text, and tell its delimiter and whether cells are in quotes."""
-    text = read_text(path)
-    if path.name.lower().removesuffix(".gz").endswith(".csv"):
-        text = EXCEL_HINT.sub("", text)
-        sheets = [_Sheet(path, text, delimiter, quoted=True) for delimiter in DELIMITERS]
+    """Read the beginning of a table, and tell its delimiter and whether cells are in quotes."""
+    sample = _beginning(path)
+    plain = _Sheet(path, lambda: iter(sample), "\t", quoted=False)
+    if base_name(path).lower().endswith(".csv"):
+        sheets = [replace(plain, delimiter=delimiter, quoted=True) for delimiter in DELIMITERS]
         likeliest = max(sheets, key=lambda sheet: _fit(sheet, config))
         if likeliest.delimiter != "\t":
             after = [cell for cells in _sample(likeliest) for cell in cells[1:]]
             return replace(likeliest, spaced=all(cell.startswith(" ") for cell in after))
-    plain = _Sheet(path, text, "\t", quoted=False)
     quoted = replace(plain, quoted=True)
     return quoted if _is_quoted(plain, quoted, config) else plain
+
+
+def _beginning(path: Path) -> list[str]:
+    """Read lines up to a number of characters; a cell in quotes is not cut."""
+    lines: list[str] = []
+    characters = marks = 0
+    for line in _lines(path):
+        if characters > SAMPLED_CHARACTERS and marks % 2 == 0:
+            break
+        lines.append(line)
+        characters += len(line)
+        marks += line.count('"')
+        if characters > 2 * SAMPLED_CHARACTERS:
+            break  # marks that never close are no quotes
+    return lines
 
 
 def _sample(sheet: _Sheet) -> list[list[str]]:
@@ -153,7 +174,7 @@ def _fit(sheet: _Sheet, config: DataConfig) -> tuple[bool, int, int]:
 
 def _is_quoted(plain: _Sheet, quoted: _Sheet, config: DataConfig) -> bool:
     """Tell whether the quotation marks of a TSV are those of a program that writes CSV."""
-    held = _held_in_quotes(plain.text)
+    held = _held_in_quotes("\n".join(plain.lines()))
     if any('""' in content for content in held):
         return True
     if not held:
@@ -196,24 +217,22 @@ def _first_rows(sheet: _Sheet) -> tuple[int, int, list[str], list[str]]:
     return *first, second[2] if second else []
 
 
-def _pairs(sheet: _Sheet, columns: tuple[int, int], widest: int | None) -> list[Pair]:
+def _pairs(sheet: _Sheet, columns: tuple[int, int], widest: int | None) -> Iterator[Pair]:
     """Take two columns of each row; a blank row is an empty pair."""
     source, target = columns
     needed = max(columns) + 1
-    pairs = []
     for line, cells in sheet.rows():
+        if widest is not None and any(map(str.strip, cells[widest:])):
+            rule = f"the first row has {widest}; a cell with a {sheet.name} needs quotes"
+            raise sheet.refusal(line, cells, rule)
         if len(cells) >= needed:
-            pairs.append((cells[source], cells[target]))
+            yield cells[source], cells[target]
         elif any(map(str.strip, cells)):
             rule = f"data.columns = {list(columns)} needs {needed}"
             hint = "; name a comma-separated file .csv" if _is_misnamed(sheet, cells) else ""
             raise sheet.refusal(line, cells, rule + hint)
         else:
-            pairs.append(("", ""))
-        if widest is not None and any(map(str.strip, cells[widest:])):
-            rule = f"the first row has {widest}; a cell with a {sheet.name} needs quotes"
-            raise sheet.refusal(line, cells, rule)
-    return pairs
+            yield "", ""
 
 
 def _is_misnamed(sheet: _Sheet, cells: list[str]) -> bool:

@@ -2,24 +2,24 @@
 
 import hashlib
 import json
-import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
-from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Digest, Pairs
 from seq2see.text.progress import Progress, silent, watched
 from seq2see.text.subwords import Subwords
 from seq2see.text.words import Words
 
 DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # char: every character
-TRAINING_PAIRS = 1_000_000  # more of them slow SentencePiece down and hardly change its pieces
+TRAINING_PAIRS = 200_000  # more of them slow SentencePiece down and hardly change its pieces
 
 
 class Tokenizer(Protocol):
@@ -56,31 +56,51 @@ class Tokenizers:
 
 
 def train(
-    config: TokenizerConfig,
-    source: str,
-    target: str,
-    pairs: Sequence[tuple[str, str]],
-    progress: Progress = silent,
+    config: TokenizerConfig, source: str, target: str, pairs: Pairs, progress: Progress = silent
 ) -> Tokenizers:
-    """Train the tokenizers of both sides on the training pairs."""
+    """Train the tokenizers of both sides on the training pairs, subwords on a sample of them."""
     languages = (source, target)
-    sides = [[pair[side] for pair in pairs] for side in (0, 1)]
     if config.kind == "words":
         words = []
-        for texts, language in zip(sides, languages, strict=True):
-            counted = watched(texts, f"counting the words of {language}", progress)
-            words.append(Words.train(counted, language, config.min_frequency, config.size))
+        for side, language in enumerate(languages):
+            counted = watched(pairs, f"counting the words of {language}", progress)
+            spoken = (pair[side] for pair in counted)
+            words.append(Words.train(spoken, language, config.min_frequency, config.size))
         return Tokenizers(words[0], words[1], languages)
-    step = math.ceil(len(pairs) / TRAINING_PAIRS) or 1
-    sampled = [texts[::step] for texts in sides]
+    sides = [list(texts) for texts in zip(*sample(pairs, progress), strict=True)]
     if config.joint:
-        sampled = [sampled[0] + sampled[1]]
+        sides = [sides[0] + sides[1]]
     size = config.size or DEFAULT_SIZE[config.kind]
     subwords = []
-    for texts in sampled:
-        progress(f"training the tokenizer on {len(texts):,} sentences", None)
+    for texts in sides:
+        whole = len(pairs) * (3 - len(sides))
+        share = f"{len(texts):,} sentences"
+        if len(texts) < whole:
+            share = f"{len(texts):,} of {whole:,} sentences"
+        progress(f"training the tokenizer on {share}", None)
         subwords.append(Subwords.train(texts, config.kind, size))
     return Tokenizers(subwords[0], subwords[-1], languages)
+
+
+def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
+    """Draw pairs to train subwords on; all if there are few.
+
+    Pairs with a character that none before them has are taken, too: every character of the
+    training text is to have a piece.
+    """
+    if len(pairs) <= TRAINING_PAIRS:
+        return list(pairs)
+    drawn = bytearray(len(pairs))
+    for line in random.Random("tokenizer").sample(range(len(pairs)), TRAINING_PAIRS):
+        drawn[line] = True
+    characters: set[str] = set()
+    chosen = []
+    stage = f"drawing {TRAINING_PAIRS:,} of {len(pairs):,} pairs for the tokenizer"
+    for pair, taken in zip(watched(pairs, stage, progress), drawn, strict=True):
+        if taken or not characters.issuperset(pair[0] + pair[1]):
+            characters.update(*pair)
+            chosen.append(pair)
+    return chosen
 
 
 def save(
@@ -127,19 +147,26 @@ def load(directory: Path) -> Tokenizers:
     return Tokenizers(sides[0], sides[-1], (source, target), str(about.get("fingerprint")))
 
 
+def checksums(directory: Path) -> dict[str, str]:
+    """The SHA-256 of the tokenizers' files, as `save` has recorded them."""
+    sums: dict[str, str] = json.loads((directory / "tokenizer.json").read_bytes())["files"]
+    return sums
+
+
 def cached(
     config: TokenizerConfig,
     source: str,
     target: str,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Pairs,
     directory: Path,
     progress: Progress = silent,
+    digest: str | None = None,
 ) -> tuple[Tokenizers, bool]:
     """Load the directory's tokenizers if their fingerprint fits; otherwise train and save new ones.
 
-    The flag is true where they were loaded.
+    The flag is true where they were loaded. The digest is that of the pairs, if it is known.
     """
-    fingerprint = _fingerprint(config, source, target, pairs)
+    fingerprint = _fingerprint(config, source, target, digest or Digest.of(pairs))
     try:
         tokenizers = load(directory)
         if tokenizers.fingerprint == fingerprint:
@@ -157,16 +184,11 @@ def _file_names(kind: str, joint: bool) -> list[str]:
     return ["tokenizer.model"] if joint else ["tokenizer.source.model", "tokenizer.target.model"]
 
 
-def _fingerprint(
-    config: TokenizerConfig, source: str, target: str, pairs: Sequence[tuple[str, str]]
-) -> str:
+def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str) -> str:
     """Hash everything that training depends on: settings, languages, library version, text."""
     library = "spacy" if config.kind == "words" else "sentencepiece"
     installed = util.find_spec(library) is not None  # if not, training raises the error
     version = metadata.version(library) if installed else None
     settings = config.model_dump(exclude={"sampling"})  # sampling leaves the pieces as they are
-    digest = hashlib.sha256(json.dumps([settings, source, target, library, version]).encode())
-    for text in chain.from_iterable(pairs):
-        encoded = text.encode("utf-8", "replace")
-        digest.update(b"%d:%b" % (len(encoded), encoded))
-    return digest.hexdigest()
+    about = [settings, source, target, library, version, digest, TRAINING_PAIRS]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()

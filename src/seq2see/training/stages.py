@@ -5,6 +5,8 @@ import time
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from seq2see.training.budget import clock
+
 SECONDS_BEFORE_SHARE = 2.0  # where no terminal shows the spinner
 SECONDS_BETWEEN_SHARES = 10.0
 MARGIN = 12  # columns beside the text: a spinner and the time
@@ -21,6 +23,7 @@ class Stages:
         self.started = time.perf_counter()
         self.text = ""
         self.next_line = 0.0
+        self.began = (0.0, 0.0)  # time and share at the start of the stage
         self.spinner: Progress | None = None
 
     def __enter__(self) -> "Stages":
@@ -45,10 +48,21 @@ class Stages:
         """Name the current stage and, if known, the share of it that is done."""
         new = text != self.text
         self.text = text
+        if new:
+            self.began = time.monotonic(), share or 0.0
+        shown = text if share is None else f"{text} {share:.0%}{self._left(share)}"
         if self.spinner is not None:
-            self._spin(self.spinner, new, text if share is None else f"{text} {share:.0%}")
+            self._spin(self.spinner, new, shown)
         elif not self.console.is_terminal:
-            self._print(new, text, share)
+            self._print(new, shown, share)
+
+    def _left(self, share: float) -> str:
+        """The time that the rest of the stage will take, once there is a speed."""
+        began, first = self.began
+        seconds = time.monotonic() - began
+        if share <= first or seconds < SECONDS_BEFORE_SHARE:
+            return ""
+        return f" · {clock(round(seconds * (1 - share) / (share - first)))} left"
 
     def _spin(self, spinner: Progress, new: bool, text: str) -> None:
         room = self.console.width - MARGIN
@@ -70,4 +84,4 @@ class Stages:
             self.next_line = now + SECONDS_BEFORE_SHARE  # it may be over by then
         elif now >= self.next_line:
             self.next_line = now + SECONDS_BETWEEN_SHARES
-            self.console.print(f"{text} {share:.0%} …", highlight=False, markup=False)
+            self.console.print(f"{text} …", highlight=False, markup=False)

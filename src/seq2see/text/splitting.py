@@ -1,0 +1,170 @@
+"""The split of a corpus, decided on fingerprints: what is trained on and what is held out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from seq2see.errors import InputError
+from seq2see.recipe.schema import DataConfig
+from seq2see.text.history import Fingerprints, Flags, History, fingerprints
+from seq2see.text.hold_out import default_size, hold_out
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Parallel, Splits, Streamed, filled, joined
+from seq2see.text.progress import Progress
+from seq2see.text.separation import (
+    NAMES,
+    Corpus,
+    Scan,
+    Share,
+    leaks,
+    overlap_note,
+    repetitions,
+    split_again,
+    unseen,
+)
+
+
+@dataclass(frozen=True)
+class Division:
+    """A corpus whose held-out sets are chosen, and all that is to be left out."""
+
+    splits: Splits  # without what an ancestor has seen
+    config: DataConfig
+    scan: Scan
+    missing: list[str]  # sets that are held out of the training set
+    set_of: npt.NDArray[np.uint8]  # 0, or the number of the held-out set of each pair
+    chosen: Flags  # pairs to train on
+    history: History
+    left_out: int
+    notes: Sequence[str]
+
+    @classmethod
+    def of(
+        cls, splits: Splits, config: DataConfig, history: History, progress: Progress
+    ) -> "Division":
+        """Read the training set once, and decide."""
+        scan = Scan.of(splits.train)
+        if not len(scan.prints):
+            raise InputError(f"{splits.name}: no pair has text on both sides")
+        if splits.val is not None:
+            splits = splits._replace(val=unseen(splits.val, history))
+        tests = {name: unseen(test, history) for name, test in splits.tests.items()}
+        splits = splits._replace(tests=tests)
+        notes = list(splits.notes())
+        missing = [name for name, part in (("val", splits.val), ("test", tests)) if not part]
+        set_of = np.zeros(len(scan.prints), dtype=np.uint8)
+        if missing and config.hold_out != 0:
+            count = len(scan.prints)
+            progress(f"holding out {' and '.join(missing)} from {count:,} pairs", None)
+            set_of = _held_out(scan, missing, config, history, notes)
+        elif splits.val is None:
+            raise InputError("data.hold_out = 0, but there is no validation set; give data.val")
+        else:
+            missing = []
+        chosen = set_of == 0
+        if config.limit is not None:
+            chosen &= np.cumsum(chosen) <= config.limit
+        held_out = _fingerprints(splits, missing, scan.prints, set_of)
+        left_out = np.zeros_like(chosen)
+        if config.overlap == "drop" and not history.unknown:
+            left_out = chosen & leaks(scan.prints, held_out, history)
+        if left_out.any():
+            notes.append(overlap_note(scan.prints[left_out], int(chosen.sum()), held_out))
+            chosen &= ~left_out
+        own = replace(history, train=scan.prints[chosen], held_out=held_out)
+        notes += repetitions(own.train)
+        # Reading may end after the last one.
+        last = int(np.flatnonzero(chosen)[-1]) + 1
+        count = int(left_out.sum())
+        return cls(splits, config, scan, missing, set_of, chosen[:last], own, count, notes)
+
+    def training(self, held_out: dict[str, list[Pair]]) -> Iterator[Pair]:
+        """Yield the pairs to train on, and collect the texts of those that are held out."""
+        parts = list(held_out.values())
+        chosen = np.zeros(len(self.set_of), dtype=np.bool_)
+        chosen[: len(self.chosen)] = self.chosen
+        numbers = zip(chosen.tobytes(), self.set_of.tobytes(), strict=True)
+        for pair, (kept, number) in zip(filled(self.splits.train), numbers, strict=True):
+            if kept:
+                yield pair
+            elif number:
+                parts[number - 1].append(pair)
+
+    def corpus(self, train: Streamed, held_out: dict[str, list[Pair]]) -> Corpus:
+        """The corpus with the texts of the held-out sets."""
+        sets = {name: Parallel.of(name, pairs) for name, pairs in held_out.items()}
+        val = sets.pop("val", self.splits.val)
+        assert val is not None  # else it was held out or refused
+        tests = self.splits.tests | sets
+        return Corpus(
+            train,
+            self._joined(val),
+            {name: self._joined(test) for name, test in tests.items()},
+            self.history,
+            list(dict.fromkeys(self.notes)),
+            self.left_out,
+            self._shares(),
+        )
+
+    def _shares(self) -> list[Share]:
+        """The training pairs of each corpus in the mixture."""
+        ends = np.cumsum(self.scan.counts)[:-1]
+        chosen = [int(part.sum()) for part in np.split(self.chosen, ends)]
+        weights = self.splits.train.weights
+        return [Share(count, weight) for count, weight in zip(chosen, weights, strict=True)]
+
+    def _joined(self, part: Parallel) -> Parallel:
+        if self.config.join == 1:
+            return part
+        return Parallel.of(part.name, joined(part.pairs, self.config.join), part.dropped, part.seen)
+
+
+def _fingerprints(
+    splits: Splits, missing: Sequence[str], prints: Fingerprints, set_of: npt.NDArray[np.uint8]
+) -> dict[str, Fingerprints]:
+    """The fingerprints of all held-out sets, by their names in a history."""
+    held_out = {f"test/{name}": fingerprints(test.pairs) for name, test in splits.tests.items()}
+    if splits.val is not None:
+        held_out["val"] = fingerprints(splits.val.pairs)
+    for number, name in enumerate(missing, start=1):
+        held_out[NAMES[name]] = prints[set_of == number]
+    return held_out
+
+
+def _held_out(
+    scan: Scan, names: list[str], config: DataConfig, history: History, notes: list[str]
+) -> npt.NDArray[np.uint8]:
+    """Choose the sets that the recipe does not give."""
+    if history.held_out:
+        return split_again(scan.prints, history, names)
+    count = len(scan.prints)
+    wish = config.hold_out
+    both = " and ".join(names)
+    given = " and ".join(f"data.{name}" for name in names)
+    if wish is not None and wish * len(names) * 2 > count:
+        most = count // len(names) // 2
+        rule = f"{both} of that size would take more than half of {count:,} pairs"
+        smaller = f"ask for up to {most:,}, or " if most else ""
+        raise InputError(f"data.hold_out = {wish}: {rule}; {smaller}give {given}")
+    seen = history.saw(scan.prints)
+    size = default_size(count) if wish is None else wish
+    set_of = hold_out(scan.prints, scan.order, size, len(names), seen)
+    counts = [int(np.sum(set_of == number)) for number in range(len(names) + 1)]
+    if not all(counts):
+        origin = f"data.train = {config.train!r}" if config.mix is None else "data.mix"
+        learned = f" ({seen.sum():,} of them known to {history.path})" if seen.any() else ""
+        raise InputError(
+            f"{origin}: {count:,} pairs{learned} are too few or too much "
+            f"alike to hold out {both}; give {given}"
+        )
+    sizes = [f"{size:,} for {name}" for name, size in zip(names, counts[1:], strict=True)]
+    note = f"held out of {count:,} pairs: {' and '.join(sizes)}"
+    if wish is not None and min(counts[1:]) < wish:
+        reason = "the others share sentences with too many pairs"
+        if seen.any():
+            reason += f", or are known to {history.path}"
+        note = f"data.hold_out = {wish}, but {note}; {reason}"
+    notes.append(note)
+    return set_of
