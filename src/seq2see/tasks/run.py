@@ -33,6 +33,7 @@ from seq2see.text.history import History
 from seq2see.training import checkpoint
 from seq2see.training.loop import Objective, Training
 from seq2see.training.machine import product_type
+from seq2see.training.passes import usual_passes
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
@@ -211,7 +212,10 @@ def _training(
     lengths = data.train(1).lengths
     batches = epoch_batches(lengths, config, epoch=1)
     device = next(model.parameters()).device
-    workers = workers_for(lengths, batches, config.accumulate, device)
+    longest = pass_tokens(model)
+    workers = workers_for(
+        usual_passes(lengths, batches, config.accumulate, device, longest), device
+    )
     padding = padding_share(lengths, batches)
     reporter.say(f"padding: {padding:.1%} of the batches · workers: {workers}")
     if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
@@ -221,7 +225,7 @@ def _training(
     def validate(model: nn.Module, share: float) -> Validation:
         return task.validate(model, data, share)
 
-    objective = Objective(data.train, task.loss, validate, pass_tokens(model))
+    objective = Objective(data.train, task.loss, validate, longest)
     checkpoints = folder / "checkpoints"
     width = recipe.model.width
     return Training(model, config, width, checkpoints, objective, reporter, workers, started)

@@ -5,7 +5,6 @@ One thread per worker is faster than threads that meet at every matrix product.
 
 import copy
 import hashlib
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -13,11 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seq2see.batches import AnyBatch, Examples, Lengths
+from seq2see.batches import AnyBatch, Examples
 from seq2see.layers.dropout import seeded
+from seq2see.training.passes import cut, deal
 from seq2see.training.workers import share_out
-
-WORKER_TOKENS = 256  # on the longer side of a batch; products of fewer are too small to be fast
 
 BatchLoss = Callable[[nn.Module, Any], Tensor]  # summed over the targets of a batch
 
@@ -27,6 +25,14 @@ class Update(NamedTuple):
 
     loss: float
     targets: int
+
+
+class Pass(NamedTuple):
+    """Examples that go through the model together, and the seed of their dropout masks."""
+
+    batch: AnyBatch
+    seed: int
+    work: int  # tokens
 
 
 class Gradients:
@@ -44,24 +50,23 @@ class Gradients:
         self.loss = loss
         self.dtype = dtype
         self.workers = workers
-        self.pass_tokens = pass_tokens
         self.weights = [weight for weight in model.parameters() if weight.requires_grad]
         self.device = self.weights[0].device
+        self.pass_tokens = pass_tokens if self.device.type == "cpu" else math.inf
         self.replicas = [_replica(model) for _ in range(workers)]
 
     def fill(self, examples: Examples, batches: Sequence[Sequence[int]], key: str) -> Update:
         """Compute the gradient of the mean loss per target over all batches together.
 
-        The key seeds the dropout masks.
+        The key and the number of a pass seed its dropout masks, whoever computes it.
         """
-        longest = self.pass_tokens if self.device.type == "cpu" else math.inf
-        passes = _passes_of_workers(examples.lengths, batches, longest, self.workers)
-        shares = [[examples.batch(lines) for lines in share] for share in passes]
-        targets = sum(batch.target_tokens for share in shares for batch in share)
+        passes = self._passes(examples, batches, key)
+        targets = sum(one.batch.target_tokens for one in passes)
+        shares = deal([one.work for one in passes], self.workers)
 
         def work(worker: int) -> float:
-            share = shares[worker]
-            return self._accumulate(self.replicas[worker], share, targets, f"{key}/{worker}")
+            share = [passes[number] for number in shares[worker]]
+            return self._accumulate(self.replicas[worker], share, targets)
 
         loss = sum(share_out(work, range(self.workers), self.workers))
         pairs = zip(self.replicas, shares, strict=True)
@@ -72,65 +77,43 @@ class Gradients:
             weight.grad = gradient
         return Update(loss, targets)
 
+    def _passes(self, examples: Examples, batches: Sequence[Sequence[int]], key: str) -> list[Pass]:
+        lines_of_passes = cut(examples.lengths, batches, self.device, self.pass_tokens)
+        return [
+            Pass(examples.batch(lines), seed_of(f"{key}/{number}"), work_of(examples, lines))
+            for number, lines in enumerate(lines_of_passes)
+        ]
+
     def _mixed_precision(self) -> torch.autocast:
         # The cache of rounded weights belongs to all threads; each of them clears it.
         enabled = self.dtype != torch.float32
         return torch.autocast(self.device.type, self.dtype, enabled, cache_enabled=False)
 
-    def _accumulate(
-        self, model: nn.Module, batches: Sequence[AnyBatch], targets: int, key: str
-    ) -> float:
-        seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
-        if self.device.type != "cpu":
-            torch.manual_seed(seed)
+    def _accumulate(self, model: nn.Module, passes: Sequence[Pass], targets: int) -> float:
         model.zero_grad(set_to_none=True)  # left by an update that failed
         total = 0.0
-        with seeded(seed):
-            for batch in batches:
-                with self._mixed_precision():
-                    loss = self.loss(model, batch.to(self.device))
-                (loss / targets).backward()  # type: ignore[no-untyped-call]
-                total += loss.item()
+        for one in passes:
+            if self.device.type != "cpu":
+                torch.manual_seed(one.seed)
+            with seeded(one.seed), self._mixed_precision():
+                loss = self.loss(model, one.batch.to(self.device))
+            (loss / targets).backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
         return total
 
 
-def workers_for(
-    lengths: Lengths, batches: Sequence[Sequence[int]], accumulate: int, device: torch.device
-) -> int:
-    """One worker per thread, if each gets enough of an update; one on a GPU."""
-    if device.type != "cpu":
-        return 1
-    tokens = int(lengths.max(axis=1).sum()) / len(batches)
-    enough = max(accumulate, int(tokens / WORKER_TOKENS))
-    return max(1, min(torch.get_num_threads(), enough))
+def workers_for(passes: int, device: torch.device) -> int:
+    """One worker per thread, if there are as many passes in an update; one on a GPU."""
+    return min(torch.get_num_threads(), passes) if device.type == "cpu" else 1
 
 
-def _passes_of_workers(
-    lengths: Lengths, batches: Sequence[Sequence[int]], longest: float, workers: int
-) -> list[list[Sequence[int]]]:
-    """Deal the lines of an update to the workers, round-robin by length, and cut them into passes.
-
-    The gradient is a sum over examples, so a pass need not be a batch. A pass has examples of
-    similar length and, padding included, not many more tokens than `longest` or the largest batch.
-    """
-    length = {line: int(lengths[line].max()) for batch in batches for line in batch}
-    largest = max(len(batch) * max(length[line] for line in batch) for batch in batches)
-    lines = [line for batch in batches for line in batch]
-    lines.sort(key=lambda line: length[line], reverse=True)
-    return [
-        _passes([(line, length[line]) for line in lines[worker::workers]], min(longest, largest))
-        for worker in range(workers)
-    ]
+def seed_of(key: str) -> int:
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
 
 
-def _passes(lines: Sequence[tuple[int, int]], longest: float) -> list[Sequence[int]]:
-    """Cut lines with their falling lengths into few passes of about equally many tokens."""
-    before = [0, *itertools.accumulate(length for _, length in lines)]
-    parts = math.ceil(before[-1] / longest)
-    passes: list[list[int]] = [[] for _ in range(parts)]
-    for (line, _), tokens in zip(lines, before, strict=False):
-        passes[tokens * parts // before[-1]].append(line)
-    return [lines_of_pass for lines_of_pass in passes if lines_of_pass]
+def work_of(examples: Examples, lines: Sequence[int]) -> int:
+    """Count the tokens of some lines on both sides."""
+    return int(examples.lengths[list(lines)].sum())
 
 
 def _replica(model: nn.Module) -> nn.Module:
