@@ -31,9 +31,10 @@ from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text.history import History
 from seq2see.training import checkpoint
+from seq2see.training.distributed import World
 from seq2see.training.loop import Objective, Training
 from seq2see.training.machine import product_type
-from seq2see.training.passes import usual_passes
+from seq2see.training.passes import too_few_passes, usual_passes
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
@@ -58,24 +59,26 @@ def train(
     the run in `out` continues; a finished one, if the budget is larger now. The recipe decides what
     kind of model it is; `load`, `load_language`, `load_pictures` and `load_painter` open one kind.
     """
-    console = console or Console(stderr=True, soft_wrap=True, emoji=False)
-    stages = Stages(console)  # from here on the time counts
-    if isinstance(recipe, Recipe) and list(overrides):
-        raise InputError("overrides go with a recipe's file or name, not with a Recipe")
-    if not isinstance(recipe, Recipe):
-        out = out or Path("runs") / Path(recipe).stem
-        recipe = read_recipe(recipe, overrides)
-    if out is None:
-        raise InputError("out is missing: the directory to train into")
-    checked(recipe)
-    chosen_device = pick_device(device)
-    run_directory.check(Path(out), recipe, resume)
-    where = None if data is None else Path(data)
-    origin = run_directory.parent_of(Path(out), None if init is None else Path(init))
-    try:
-        return _run(recipe, where, Path(out), origin, chosen_device, stages)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(run_directory.interruption(Path(out))) from None
+    with World.join() as world:
+        shown = console or Console(stderr=True, soft_wrap=True, emoji=False)
+        stages = Stages(shown if world.main else Console(quiet=True))  # from here on time counts
+        if isinstance(recipe, Recipe) and list(overrides):
+            raise InputError("overrides go with a recipe's file or name, not with a Recipe")
+        if not isinstance(recipe, Recipe):
+            out = out or Path("runs") / Path(recipe).stem
+            recipe = read_recipe(recipe, overrides)
+        if out is None:
+            raise InputError("out is missing: the directory to train into")
+        checked(recipe)
+        folder = Path(out)
+        world.agree(run_directory.call(folder, recipe, resume))
+        run_directory.check(folder, recipe, resume or world.restarts > 0)
+        where = None if data is None else Path(data)
+        origin = run_directory.parent_of(folder, None if init is None else Path(init))
+        try:
+            return _run(recipe, where, folder, origin, pick_device(device), stages, world)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(run_directory.interruption(folder)) from None
 
 
 def _run(
@@ -85,6 +88,7 @@ def _run(
     origin: Path | None,
     device: torch.device,
     stages: Stages,
+    world: World,
 ) -> Trained:
     """Bring a run to its end: train it, extend it, or only score it."""
     finished = Finished.read(folder)
@@ -103,12 +107,14 @@ def _run(
     history = run_directory.history_of(folder, parent, origin is not None)
     with stages:
         data: Data = task.data(where, history, stages)
+    world.agree(run_directory.digests(data))
     growth = run_directory.check_data(folder, data)
     if finished is not None or not (folder / WEIGHTS).exists():
-        start = Start(device, origin, parent, finished, growth)
+        start = Start(world.device(device), origin, parent, finished, growth, world)
         _train(task, recipe, data, folder, start, stages)
     opened: Trained = open_model(folder, device.type)
-    write_scorecard(task, opened, data, folder, origin, stages)
+    if world.main:
+        write_scorecard(task, opened, data, folder, origin, stages)
     return opened
 
 
@@ -144,21 +150,21 @@ def _train(
     task: Task, recipe: Recipe, data: Data, folder: Path, start: Start, stages: Stages
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
-    run_directory.make(folder)
-    parent = start.parent
+    parent, world = start.parent, start.world
     for note in data.notes:
         stages.console.print(note, highlight=False, markup=False)
-    saved = checkpoint.saved_in(folder / "checkpoints")
     with stages:
-        data.prepare(folder, parent)
+        saved = _prepare(data, folder, start)
     torch.manual_seed(recipe.train.seed)
     model = task.build(data).to(start.device)
     inherited = None
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
-    run_directory.claim(folder, recipe, data, start.origin)
-    with Reporter(folder, stages.console, task.unit) as reporter:
+    if world.main:
+        run_directory.claim(folder, recipe, data, start.origin)
+    world.connect(start.device, 60 * recipe.train.timeout)
+    with Reporter(folder, stages.console, task.unit, world.main, world.pids) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
         reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
         if inherited is not None and parent is not None:
@@ -166,7 +172,7 @@ def _train(
             reporter.say(escape(inherited.summary(parent.path)))
             reporter.say(escape(overlap.summary(parent.path)))
             reporter.write("init", **inherited.values(parent), **overlap.values())
-        training = _training(task, recipe, data, model, folder, reporter, stages.started)
+        training = _training(task, recipe, data, model, folder, reporter, stages.started, world)
         digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
@@ -176,7 +182,23 @@ def _train(
         chosen = training.run(starts_trained=inherited is not None and not inherited.new)
         if line := no_gain(training, start):
             reporter.say(escape(line))
-    _write_weights(folder / WEIGHTS, chosen)
+    if world.main:
+        _write_weights(folder / WEIGHTS, chosen)
+    world.share("written")
+    world.leave()
+
+
+def _prepare(data: Data, folder: Path, start: Start) -> list[Path]:
+    """Prepare the data, on rank 0 first; return the checkpoints of the run, oldest first."""
+    world = start.world
+    saved = checkpoint.saved_in(folder / "checkpoints")
+    if world.main:
+        run_directory.make(folder)
+        data.prepare(folder, start.parent)
+    names = world.share([path.name for path in saved])
+    if not world.main:
+        data.prepare(folder, start.parent)  # with the tokenizers that rank 0 has written
+    return [folder / "checkpoints" / name for name in names]
 
 
 def _write_weights(path: Path, chosen: Tensors) -> None:
@@ -207,17 +229,20 @@ def _training(
     folder: Path,
     reporter: Reporter,
     started: float,
+    world: World,
 ) -> Training:
     config = recipe.train
     lengths = data.train(1).lengths
     batches = epoch_batches(lengths, config, epoch=1)
     device = next(model.parameters()).device
     longest = pass_tokens(model)
-    workers = workers_for(
-        usual_passes(lengths, batches, config.accumulate, device, longest), device
-    )
+    passes = usual_passes(lengths, batches, config.accumulate, device, longest)
+    if world.size > passes:
+        raise too_few_passes(config, passes, world.size)
+    workers = workers_for(passes, device) if world.size == 1 else 1
     padding = padding_share(lengths, batches)
-    reporter.say(f"padding: {padding:.1%} of the batches · workers: {workers}")
+    shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
+    reporter.say(f"padding: {padding:.1%} of the batches · {shares}")
     if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
         slow = "bfloat16 is slow on this processor"
         reporter.say(f"train.precision: {slow}; products are computed in float32")
@@ -228,7 +253,7 @@ def _training(
     objective = Objective(data.train, task.loss, validate, longest)
     checkpoints = folder / "checkpoints"
     width = recipe.model.width
-    return Training(model, config, width, checkpoints, objective, reporter, workers, started)
+    return Training(model, config, width, checkpoints, objective, reporter, workers, started, world)
 
 
 def _resume(training: Training, saved: list[Path]) -> None:

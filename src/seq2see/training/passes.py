@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import torch
 
 from seq2see.batches import Lengths
+from seq2see.errors import InputError
+from seq2see.recipe.schema import TrainConfig
 
 PASSES = 4  # of a batch on a CPU, at least, so that processes and threads can share it
 WORKER_TOKENS = 256  # on the longer side of a pass; products of fewer are too small to be fast
@@ -39,6 +41,14 @@ def usual_passes(
     """Count the passes of an average update of `accumulate` batches."""
     tokens = accumulate * int(lengths.max(axis=1).sum()) / len(batches)
     return number_of_passes(tokens, accumulate, device, longest)
+
+
+def too_few_passes(config: TrainConfig, passes: int, processes: int) -> InputError:
+    """The error of a run with more processes than passes in an update."""
+    enough = math.ceil(processes * config.accumulate / passes)
+    cut_into = f"an update of train.accumulate = {config.accumulate} is cut into {passes} passes"
+    way = f"train.accumulate = {enough}, or larger batches, would be enough"
+    return InputError(f"{cut_into}, too few for {processes} processes; {way}")
 
 
 def cut(

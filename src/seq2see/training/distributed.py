@@ -1,0 +1,288 @@
+"""Processes that train together: started by torchrun, found through its environment variables.
+
+Rank 0 writes, prints, validates and keeps the time. The store, torchrun's own, carries what may
+take long, such as waiting for a validation; the process group carries what every update needs.
+"""
+
+import json
+import math
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, distributed
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from seq2see.errors import InputError, WorkError
+
+RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+VARIABLES = (*RANKS, "MASTER_ADDR", "MASTER_PORT")
+JOIN_SECONDS = 300.0  # for all processes to start
+NOTICE_SECONDS = 2.0  # until a waiting process notices that another one has failed
+SILENCE_SHARE = 0.1  # of the timeout: processes that still answer reach it within this time
+LONGEST_SILENCE = 60.0
+
+
+class World:
+    """All processes of a run, and the place of this one; by default it is alone."""
+
+    def __init__(self, rank: int = 0, size: int = 1, local_rank: int = 0) -> None:
+        self.rank = rank
+        self.size = size
+        self.local_rank = local_rank
+        self.restarts = 0  # of any process, by torchrun
+        self.hosts = [socket.gethostname()]
+        self.pids = [os.getpid()]  # of the processes on this host
+        self.timeout = 0.0  # seconds
+        self.turn = 0  # messages through the store so far
+        self.store: Any = None
+
+    @classmethod
+    def join(cls) -> "World":
+        """Join the processes that torchrun has started; without torchrun, be alone."""
+        variables = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
+        if not any(name in variables for name in RANKS):
+            return cls()
+        rank, size, local_rank = _ranks(variables)
+        world = cls(rank, size, local_rank)
+        world.restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+        if size > 1:
+            world._meet()
+        return world
+
+    def _meet(self) -> None:
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        try:
+            joined = rendezvous("env://", timeout=timedelta(seconds=JOIN_SECONDS))
+            self.store, _, _ = next(iter(joined))
+        except (distributed.DistError, RuntimeError, ValueError) as error:
+            raise WorkError(
+                f"rank {self.rank}: cannot join at {address}: {_first(error)}"
+            ) from None
+        own = {"host": self.hosts[0], "pid": os.getpid(), "restarts": self.restarts}
+        members = self.collect(own, JOIN_SECONDS)
+        self.hosts = [member["host"] for member in members]
+        self.pids = [member["pid"] for member in members if member["host"] == own["host"]]
+        # Only the agents of some machines may count a restart.
+        self.restarts = max(member["restarts"] for member in members)
+
+    @property
+    def main(self) -> bool:
+        """Whether this process writes and prints."""
+        return self.rank == 0
+
+    def name(self, rank: int) -> str:
+        return f"rank {rank} on {self.hosts[rank]}" if rank < len(self.hosts) else f"rank {rank}"
+
+    def device(self, chosen: torch.device) -> torch.device:
+        """The device of this process: with several GPUs on a machine, its own."""
+        if self.size == 1 or chosen.type == "cpu":
+            return chosen
+        if chosen.type != "cuda":
+            rule = "several processes need cpu or cuda"
+            raise InputError(f"--device {chosen.type}: {rule}")
+        if self.local_rank >= torch.cuda.device_count():
+            gpus = f"{self.hosts[self.rank]} has {torch.cuda.device_count()} GPUs"
+            rule = "start one process per GPU"
+            raise InputError(f"LOCAL_RANK = {self.local_rank}: {gpus}; {rule}")
+        torch.cuda.set_device(self.local_rank)
+        return torch.device("cuda", self.local_rank)
+
+    def connect(self, device: torch.device, timeout: float) -> None:
+        """Open the connections for gradients; give up on a process silent for `timeout` seconds."""
+        if self.size == 1:
+            return
+        self.timeout = timeout
+        backend = "gloo" if device.type == "cpu" else "cpu:gloo,cuda:nccl"
+        distributed.init_process_group(
+            backend,
+            store=PrefixStore("group", self.store),
+            rank=self.rank,
+            world_size=self.size,
+            timeout=timedelta(seconds=timeout),
+        )
+
+    def leave(self) -> None:
+        """Close the connections; failures can still be coordinated."""
+        if self.size > 1 and distributed.is_initialized():
+            distributed.destroy_process_group()
+
+    def gather(self, values: Sequence[float]) -> list[list[float]]:
+        """The numbers of all processes, by rank: quick, and part of every update."""
+        if self.size == 1:
+            return [list(values)]
+        own = torch.tensor(values, dtype=torch.float64)
+        rows = [torch.empty_like(own) for _ in range(self.size)]
+        distributed.all_gather(rows, own)
+        return [row.tolist() for row in rows]
+
+    def share(self, value: Any) -> Any:
+        """Rank 0's JSON-serialisable value, however long the others have to wait for it."""
+        if self.size == 1:
+            return value
+        self.turn += 1
+        key = f"turn/{self.turn}"
+        if self.main:
+            self.store.set(key, json.dumps(value))
+            return value
+        self._wait(key)
+        return json.loads(self.store.get(key))
+
+    def collect(self, value: Any, seconds: float = math.inf) -> list[Any]:
+        """The JSON-serialisable values of all processes, by rank, which may take their time."""
+        if self.size == 1:
+            return [value]
+        self.turn += 1
+        keys = [f"turn/{self.turn}/{rank}" for rank in range(self.size)]
+        self.store.set(keys[self.rank], json.dumps(value))
+        values = None
+        if self.main:
+            for rank, key in enumerate(keys):
+                self._wait(key, seconds, self.name(rank))
+            values = [json.loads(self.store.get(key)) for key in keys]
+        gathered: list[Any] = self.share(values)
+        return gathered
+
+    def agree(self, facts: Mapping[str, Any]) -> None:
+        """Refuse to train if processes differ in a fact that has to be the same on all."""
+        first, *others = self.collect(dict(facts))
+        for rank, other in enumerate(others, start=1):
+            for key, value in first.items():
+                if other.get(key) != value:
+                    ranks = f"{self.name(rank)} has {key} = {other.get(key)!r}"
+                    rule = f"{self.name(0)} has {value!r}; all processes need the same"
+                    raise InputError(f"{ranks}, and {rule}")
+
+    def _wait(self, key: str, seconds: float = math.inf, expected: str = "") -> None:
+        """Wait for a key, unless another process has failed meanwhile."""
+        until = time.monotonic() + seconds
+        while not self.store.check([key]):
+            if self.store.check(["spoken"]):
+                raise SystemExit(1)
+            if time.monotonic() > until:
+                raise WorkError(f"{expected} has not joined within {seconds:.0f} s")
+            try:
+                self.store.wait([key], timedelta(seconds=NOTICE_SECONDS))
+            except distributed.DistStoreError:
+                continue
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let one process alone say why all of them end."""
+        if self.store is None:
+            return
+        if error is None:
+            self.leave()
+        elif isinstance(error, (InputError, WorkError, KeyboardInterrupt)):
+            self._end(error)
+        elif is_broken_connection(error):
+            self._end(WorkError(self._silent(str(error))))
+        elif not isinstance(error, SystemExit):
+            self._speak()  # with a traceback
+
+    def _end(self, error: BaseException) -> None:
+        """Raise the error if this process is to report it; else end quietly."""
+        code = 2 if isinstance(error, InputError) else 1
+        if not self.main:
+            time.sleep(NOTICE_SECONDS)  # a mistake that is the same on all ranks is rank 0's to say
+        if not self._speak() or (isinstance(error, KeyboardInterrupt) and not self.main):
+            raise SystemExit(code) from None
+        if not self.main and not str(error).startswith("rank "):
+            error = type(error)(f"{self.name(self.rank)}: {error}")
+        raise error from None
+
+    def _speak(self) -> bool:
+        """Whether this process is the first to report that it has failed."""
+        try:
+            first = bool(self.store.add("spoken", 1) == 1)
+        except (distributed.DistError, RuntimeError):
+            return self.rank <= 1  # rank 0, which kept the store, is gone
+        if self.main and "TORCHELASTIC_USE_AGENT_STORE" not in os.environ:
+            time.sleep(NOTICE_SECONDS)  # until the others know, as the store ends with this process
+        return first
+
+    def _silent(self, problem: str) -> str:
+        """Name the processes that do not answer: those that do all get here."""
+        late = "imed out" in problem
+        grace = min(SILENCE_SHARE * self.timeout, LONGEST_SILENCE) if late else NOTICE_SECONDS
+        try:
+            self.store.set(f"answers/{self.rank}", "")
+            time.sleep(grace)
+            ranks = range(self.size)
+            gone = [rank for rank in ranks if not self.store.check([f"answers/{rank}"])]
+        except (distributed.DistError, RuntimeError):
+            gone = [0]
+            late = False
+        if not gone:
+            return f"the connection between the processes broke: {_first(problem)}"
+        names = ", ".join(self.name(rank) for rank in gone)
+        verb = "has" if len(gone) == 1 else "have"
+        if late:
+            return f"{names} {verb} not answered for {self.timeout:g} s; the checkpoints are kept"
+        return f"{names} {verb} ended unexpectedly; the checkpoints are kept"
+
+
+ALONE = World()
+
+
+def is_broken_connection(error: BaseException) -> bool:
+    """Whether PyTorch reports that another process is gone or silent."""
+    if isinstance(error, distributed.DistError):
+        return True
+    return isinstance(error, RuntimeError) and any(
+        sign in str(error) for sign in ("gloo", "Gloo", "NCCL", "TCPStore")
+    )
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """Gather a sharded tensor, which all processes have to ask for."""
+    gather: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
+    return tensor if gather is None else gather()
+
+
+def placed_like(weight: Any, tensor: Tensor) -> Tensor:
+    """Put a whole tensor on the device of a weight; shard it if it belongs to a sharded one."""
+    tensor = tensor.to(weight.device)
+    if not hasattr(weight, "placements") or tensor.shape != weight.shape:
+        return tensor
+    from torch.distributed.tensor import distribute_tensor  # takes a while to import
+
+    mesh = weight.device_mesh
+    return distribute_tensor(tensor, mesh, weight.placements, src_data_rank=None)
+
+
+def _ranks(variables: Mapping[str, str]) -> tuple[int, int, int]:
+    """Rank, number of processes and local rank, from complete and possible variables."""
+    missing = [name for name in VARIABLES if name not in variables]
+    if missing:
+        # A mistake of whatever has started the processes is the same for all: one of them says it.
+        if variables.get("RANK", "0") != "0":
+            raise SystemExit(2)
+        rule = "torchrun sets all of them"
+        set_ones = ", ".join(variables)
+        raise InputError(f"{set_ones} set in the environment, but not {', '.join(missing)}; {rule}")
+    try:
+        rank, size, local_rank = (int(variables[name]) for name in RANKS)
+    except ValueError:
+        values = ", ".join(f"{name} = {variables[name]!r}" for name in RANKS)
+        raise InputError(f"{values}: must be whole numbers, as torchrun sets them") from None
+    if not 0 <= rank < size:
+        raise InputError(f"RANK = {rank} must be from 0 to WORLD_SIZE − 1 = {size - 1}")
+    return rank, size, local_rank
+
+
+def _first(problem: object) -> str:
+    return str(problem).splitlines()[0] if str(problem) else repr(problem)
