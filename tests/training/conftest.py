@@ -66,6 +66,9 @@ class Processes:
             assert ended.codes == [0] * size, "\n".join(ended.said)
         return ended
 
+    def port(self) -> int:
+        return free_port()
+
     def train(self, size: int, recipe: Path, out: Path, *settings: str, **keys: Any) -> Ended:
         """Train a recipe with several processes; alone, in this one."""
 

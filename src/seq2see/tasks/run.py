@@ -151,6 +151,8 @@ def _train(
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     parent, world = start.parent, start.world
+    if world.main:
+        run_directory.make(folder)
     for note in data.notes:
         stages.console.print(note, highlight=False, markup=False)
     with stages:
@@ -161,6 +163,9 @@ def _train(
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
+    passes = _usual_passes(recipe, data, model)
+    if world.size > passes:
+        raise too_few_passes(recipe.train, passes, world.size)
     if world.main:
         run_directory.claim(folder, recipe, data, start.origin)
     world.connect(start.device, 60 * recipe.train.timeout)
@@ -172,7 +177,9 @@ def _train(
             reporter.say(escape(inherited.summary(parent.path)))
             reporter.say(escape(overlap.summary(parent.path)))
             reporter.write("init", **inherited.values(parent), **overlap.values())
-        training = _training(task, recipe, data, model, folder, reporter, stages.started, world)
+        workers = workers_for(passes, start.device) if world.size == 1 else 1
+        started = stages.started
+        training = _training(task, recipe, data, model, folder, reporter, workers, started, world)
         digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
@@ -193,7 +200,6 @@ def _prepare(data: Data, folder: Path, start: Start) -> list[Path]:
     world = start.world
     saved = checkpoint.saved_in(folder / "checkpoints")
     if world.main:
-        run_directory.make(folder)
         data.prepare(folder, start.parent)
     names = world.share([path.name for path in saved])
     if not world.main:
@@ -221,6 +227,14 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     return parent
 
 
+def _usual_passes(recipe: Recipe, data: Data, model: nn.Module) -> int:
+    config = recipe.train
+    lengths = data.train(1).lengths
+    batches = epoch_batches(lengths, config, epoch=1)
+    device = next(model.parameters()).device
+    return usual_passes(lengths, batches, config.accumulate, device, pass_tokens(model))
+
+
 def _training(
     task: Task,
     recipe: Recipe,
@@ -228,19 +242,14 @@ def _training(
     model: nn.Module,
     folder: Path,
     reporter: Reporter,
+    workers: int,
     started: float,
     world: World,
 ) -> Training:
     config = recipe.train
-    lengths = data.train(1).lengths
-    batches = epoch_batches(lengths, config, epoch=1)
     device = next(model.parameters()).device
-    longest = pass_tokens(model)
-    passes = usual_passes(lengths, batches, config.accumulate, device, longest)
-    if world.size > passes:
-        raise too_few_passes(config, passes, world.size)
-    workers = workers_for(passes, device) if world.size == 1 else 1
-    padding = padding_share(lengths, batches)
+    lengths = data.train(1).lengths
+    padding = padding_share(lengths, epoch_batches(lengths, config, epoch=1))
     shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
     reporter.say(f"padding: {padding:.1%} of the batches · {shares}")
     if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
@@ -250,7 +259,7 @@ def _training(
     def validate(model: nn.Module, share: float) -> Validation:
         return task.validate(model, data, share)
 
-    objective = Objective(data.train, task.loss, validate, longest)
+    objective = Objective(data.train, task.loss, validate, pass_tokens(model))
     checkpoints = folder / "checkpoints"
     width = recipe.model.width
     return Training(model, config, width, checkpoints, objective, reporter, workers, started, world)

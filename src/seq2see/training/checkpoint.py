@@ -17,7 +17,7 @@ from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256, sync
 from seq2see.models.unfinished import saved_in as saved_in
 from seq2see.models.weights import Tensors
-from seq2see.training.distributed import placed_like
+from seq2see.training.sharding import placed_like
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 import torch
-from torch import Tensor, distributed
+from torch import distributed
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
@@ -65,12 +65,36 @@ class World:
             raise WorkError(
                 f"rank {self.rank}: cannot join at {address}: {_first(error)}"
             ) from None
+        if not self.store_is_rank_0s:
+            self.store = PrefixStore(self._attempt(), self.store)
         own = {"host": self.hosts[0], "pid": os.getpid(), "restarts": self.restarts}
         members = self.collect(own, JOIN_SECONDS)
         self.hosts = [member["host"] for member in members]
         self.pids = [member["pid"] for member in members if member["host"] == own["host"]]
         # Only the agents of some machines may count a restart.
         self.restarts = max(member["restarts"] for member in members)
+
+    def _attempt(self) -> str:
+        """Name this start of the processes: torchrun's store may hold what an earlier one has left.
+
+        Rank 0 listens on a port as long as it lives, so the others can tell its name from an old
+        one.
+        """
+        if self.main:
+            self.listener = socket.create_server(("", 0), backlog=self.size)
+            name = f"{self.listener.getsockname()[1]} {os.getpid()}"
+            self.store.set("seq2see", name)
+            return name
+        until = time.monotonic() + JOIN_SECONDS
+        while time.monotonic() < until:
+            name = str(self.store.get("seq2see").decode())
+            address = (os.environ["MASTER_ADDR"], int(name.split()[0]))
+            try:
+                socket.create_connection(address, NOTICE_SECONDS).close()
+                return name
+            except OSError:
+                time.sleep(0.1)
+        raise WorkError(f"rank {self.rank}: rank 0 has not joined within {JOIN_SECONDS:.0f} s")
 
     @property
     def main(self) -> bool:
@@ -99,10 +123,11 @@ class World:
         if self.size == 1:
             return
         self.timeout = timeout
+        self.turn += 1
         backend = "gloo" if device.type == "cpu" else "cpu:gloo,cuda:nccl"
         distributed.init_process_group(
             backend,
-            store=PrefixStore("group", self.store),
+            store=PrefixStore(f"group/{self.turn}", self.store),
             rank=self.rank,
             world_size=self.size,
             timeout=timedelta(seconds=timeout),
@@ -186,12 +211,25 @@ class World:
             return
         if error is None:
             self.leave()
+            self._say_goodbye()
         elif isinstance(error, (InputError, WorkError, KeyboardInterrupt)):
             self._end(error)
         elif is_broken_connection(error):
             self._end(WorkError(self._silent(str(error))))
         elif not isinstance(error, SystemExit):
             self._speak()  # with a traceback
+
+    def _say_goodbye(self) -> None:
+        """Let rank 0 end last if it keeps what the others read."""
+        self.store.set(f"goodbye/{self.rank}", "")
+        if self.main and self.store_is_rank_0s:
+            for rank in range(self.size):
+                self._wait(f"goodbye/{rank}", JOIN_SECONDS, self.name(rank))
+
+    @property
+    def store_is_rank_0s(self) -> bool:
+        """Whether the store ends with rank 0; that of torchrun does not."""
+        return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
 
     def _end(self, error: BaseException) -> None:
         """Raise the error if this process is to report it; else end quietly."""
@@ -210,8 +248,8 @@ class World:
             first = bool(self.store.add("spoken", 1) == 1)
         except (distributed.DistError, RuntimeError):
             return self.rank <= 1  # rank 0, which kept the store, is gone
-        if self.main and "TORCHELASTIC_USE_AGENT_STORE" not in os.environ:
-            time.sleep(NOTICE_SECONDS)  # until the others know, as the store ends with this process
+        if self.main and self.store_is_rank_0s:
+            time.sleep(1.5 * NOTICE_SECONDS)  # until the others know
         return first
 
     def _silent(self, problem: str) -> str:
@@ -245,23 +283,6 @@ def is_broken_connection(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(
         sign in str(error) for sign in ("gloo", "Gloo", "NCCL", "TCPStore")
     )
-
-
-def whole(tensor: Tensor) -> Tensor:
-    """Gather a sharded tensor, which all processes have to ask for."""
-    gather: Callable[[], Tensor] | None = getattr(tensor, "full_tensor", None)
-    return tensor if gather is None else gather()
-
-
-def placed_like(weight: Any, tensor: Tensor) -> Tensor:
-    """Put a whole tensor on the device of a weight; shard it if it belongs to a sharded one."""
-    tensor = tensor.to(weight.device)
-    if not hasattr(weight, "placements") or tensor.shape != weight.shape:
-        return tensor
-    from torch.distributed.tensor import distribute_tensor  # takes a while to import
-
-    mesh = weight.device_mesh
-    return distribute_tensor(tensor, mesh, weight.placements, src_data_rank=None)
 
 
 def _ranks(variables: Mapping[str, str]) -> tuple[int, int, int]:

@@ -1,6 +1,7 @@
 """The passes of one process among several: PyTorch's DDP, or FSDP2 for sharded weights."""
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -77,6 +78,8 @@ def shard_over(world: World, criterion: Criterion, device: str) -> None:
     Embeddings, the output matrix and vectors are whole during a pass. Layers are no units: the keys
     and values of cross-attention are computed before its layer is.
     """
+    # It warns of operations in place on the result of a matrix product; the layers have none.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module")
     mesh = init_device_mesh(device, (world.size,))
     stacks = [module for module in criterion.modules() if isinstance(module, nn.ModuleList)]
     inside = [module for stack in stacks for module in stack.modules()]

@@ -11,9 +11,10 @@ from seq2see.errors import InputError
 from seq2see.models.weights import Tensors, copy_into, weights
 from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
-from seq2see.training.distributed import ALONE, World, placed_like, whole
+from seq2see.training.distributed import ALONE, World
 from seq2see.training.optimizer import optimizer
 from seq2see.training.position import Position
+from seq2see.training.sharding import placed_like, whole
 
 
 class State:
