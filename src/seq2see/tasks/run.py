@@ -151,19 +151,15 @@ def _train(
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
     parent, world = start.parent, start.world
-    if world.main:
-        run_directory.make(folder)
-    for note in data.notes:
-        stages.console.print(note, highlight=False, markup=False)
     with stages:
-        saved = _prepare(data, folder, start)
+        saved = _prepare(data, folder, start, stages)
     torch.manual_seed(recipe.train.seed)
     model = task.build(data).to(start.device)
     inherited = None
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
-    passes = _usual_passes(recipe, data, model)
+    passes, padding = _usual_update(recipe, data, model)
     if world.size > passes:
         raise too_few_passes(recipe.train, passes, world.size)
     if world.main:
@@ -178,12 +174,13 @@ def _train(
             reporter.say(escape(overlap.summary(parent.path)))
             reporter.write("init", **inherited.values(parent), **overlap.values())
         workers = workers_for(passes, start.device) if world.size == 1 else 1
+        shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
+        reporter.say(f"padding: {padding:.1%} of the batches · {shares}")
         started = stages.started
         training = _training(task, recipe, data, model, folder, reporter, workers, started, world)
         digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
-            reporter.say(escape(f"continuing from {saved[-1]}"))
             adapt_position(training, start, digest)
         training.position.corpus = digest
         chosen = training.run(starts_trained=inherited is not None and not inherited.new)
@@ -195,15 +192,20 @@ def _train(
     world.leave()
 
 
-def _prepare(data: Data, folder: Path, start: Start) -> list[Path]:
+def _prepare(data: Data, folder: Path, start: Start, stages: Stages) -> list[Path]:
     """Prepare the data, on rank 0 first; return the checkpoints of the run, oldest first."""
     world = start.world
+    if world.main:
+        run_directory.make(folder)
+    for note in data.notes:
+        stages.console.print(note, highlight=False, markup=False)
     saved = checkpoint.saved_in(folder / "checkpoints")
     if world.main:
         data.prepare(folder, start.parent)
     names = world.share([path.name for path in saved])
     if not world.main:
         data.prepare(folder, start.parent)  # with the tokenizers that rank 0 has written
+    world.collect("prepared")
     return [folder / "checkpoints" / name for name in names]
 
 
@@ -227,12 +229,13 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     return parent
 
 
-def _usual_passes(recipe: Recipe, data: Data, model: nn.Module) -> int:
-    config = recipe.train
+def _usual_update(recipe: Recipe, data: Data, model: nn.Module) -> tuple[int, float]:
+    """Count the passes of an average update; return the share of padding, too."""
     lengths = data.train(1).lengths
-    batches = epoch_batches(lengths, config, epoch=1)
-    device = next(model.parameters()).device
-    return usual_passes(lengths, batches, config.accumulate, device, pass_tokens(model))
+    batches = epoch_batches(lengths, recipe.train, epoch=1)
+    device, most = next(model.parameters()).device, pass_tokens(model)
+    passes = usual_passes(lengths, batches, recipe.train.accumulate, device, most)
+    return passes, padding_share(lengths, batches)
 
 
 def _training(
@@ -248,26 +251,22 @@ def _training(
 ) -> Training:
     config = recipe.train
     device = next(model.parameters()).device
-    lengths = data.train(1).lengths
-    padding = padding_share(lengths, epoch_batches(lengths, config, epoch=1))
-    shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
-    reporter.say(f"padding: {padding:.1%} of the batches · {shares}")
     if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
-        slow = "bfloat16 is slow on this processor"
-        reporter.say(f"train.precision: {slow}; products are computed in float32")
+        products = "bfloat16 is slow on this processor; products are computed in float32"
+        reporter.say(f"train.precision: {products}")
 
     def validate(model: nn.Module, share: float) -> Validation:
         return task.validate(model, data, share)
 
     objective = Objective(data.train, task.loss, validate, pass_tokens(model))
-    checkpoints = folder / "checkpoints"
-    width = recipe.model.width
-    return Training(model, config, width, checkpoints, objective, reporter, workers, started, world)
+    width, saved = recipe.model.width, folder / "checkpoints"
+    return Training(model, config, width, saved, objective, reporter, workers, started, world)
 
 
 def _resume(training: Training, saved: list[Path]) -> None:
     try:
         training.resume(saved[-1])
+        training.reporter.say(escape(f"continuing from {saved[-1]}"))
     except InputError as error:
         hint = ""
         if len(saved) > 1:

@@ -20,9 +20,8 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from seq2see.errors import InputError, WorkError
+from seq2see.training.environment import ranks
 
-RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-VARIABLES = (*RANKS, "MASTER_ADDR", "MASTER_PORT")
 JOIN_SECONDS = 300.0  # for all processes to start
 NOTICE_SECONDS = 2.0  # until a waiting process notices that another one has failed
 SILENCE_SHARE = 0.1  # of the timeout: processes that still answer reach it within this time
@@ -46,13 +45,12 @@ class World:
     @classmethod
     def join(cls) -> "World":
         """Join the processes that torchrun has started; without torchrun, be alone."""
-        variables = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
-        if not any(name in variables for name in RANKS):
+        given = ranks(os.environ)
+        if given is None:
             return cls()
-        rank, size, local_rank = _ranks(variables)
-        world = cls(rank, size, local_rank)
+        world = cls(*given)
         world.restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-        if size > 1:
+        if world.size > 1:
             world._meet()
         return world
 
@@ -180,9 +178,9 @@ class World:
         for rank, other in enumerate(others, start=1):
             for key, value in first.items():
                 if other.get(key) != value:
-                    ranks = f"{self.name(rank)} has {key} = {other.get(key)!r}"
+                    differs = f"{self.name(rank)} has {key} = {other.get(key)!r}"
                     rule = f"{self.name(0)} has {value!r}; all processes need the same"
-                    raise InputError(f"{ranks}, and {rule}")
+                    raise InputError(f"{differs}, and {rule}")
 
     def _wait(self, key: str, seconds: float = math.inf, expected: str = "") -> None:
         """Wait for a key, unless another process has failed meanwhile."""
@@ -259,8 +257,8 @@ class World:
         try:
             self.store.set(f"answers/{self.rank}", "")
             time.sleep(grace)
-            ranks = range(self.size)
-            gone = [rank for rank in ranks if not self.store.check([f"answers/{rank}"])]
+            keys = {rank: f"answers/{rank}" for rank in range(self.size)}
+            gone = [rank for rank, key in keys.items() if not self.store.check([key])]
         except (distributed.DistError, RuntimeError):
             gone = [0]
             late = False
@@ -283,26 +281,6 @@ def is_broken_connection(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(
         sign in str(error) for sign in ("gloo", "Gloo", "NCCL", "TCPStore")
     )
-
-
-def _ranks(variables: Mapping[str, str]) -> tuple[int, int, int]:
-    """Rank, number of processes and local rank, from complete and possible variables."""
-    missing = [name for name in VARIABLES if name not in variables]
-    if missing:
-        # A mistake of whatever has started the processes is the same for all: one of them says it.
-        if variables.get("RANK", "0") != "0":
-            raise SystemExit(2)
-        rule = "torchrun sets all of them"
-        set_ones = ", ".join(variables)
-        raise InputError(f"{set_ones} set in the environment, but not {', '.join(missing)}; {rule}")
-    try:
-        rank, size, local_rank = (int(variables[name]) for name in RANKS)
-    except ValueError:
-        values = ", ".join(f"{name} = {variables[name]!r}" for name in RANKS)
-        raise InputError(f"{values}: must be whole numbers, as torchrun sets them") from None
-    if not 0 <= rank < size:
-        raise InputError(f"RANK = {rank} must be from 0 to WORLD_SIZE − 1 = {size - 1}")
-    return rank, size, local_rank
 
 
 def _first(problem: object) -> str:
