@@ -41,6 +41,7 @@ def train_and_validate(model: Path, seconds: float) -> dict[str, float]:
     from seq2see.models.build import pass_tokens
     from seq2see.tasks.table import open_directory, task_of
     from seq2see.training.optimizer import optimizer
+    from seq2see.training.passes import usual_passes
     from seq2see.training.update import Gradients, workers_for
     from seq2see.training.workers import one_thread
 
@@ -54,8 +55,10 @@ def train_and_validate(model: Path, seconds: float) -> dict[str, float]:
     steps = optimizer(network, recipe.train.optimizer)
     examples = data.train(1)
     batches = epoch_batches(examples.lengths, recipe.train, 1)
-    workers = workers_for(examples.lengths, batches, recipe.train.accumulate, torch.device("cpu"))
-    gradients = Gradients(network, task.loss, workers, pass_tokens(network))
+    longest = pass_tokens(network)
+    cpu = torch.device("cpu")
+    passes = usual_passes(examples.lengths, batches, recipe.train.accumulate, cpu, longest)
+    gradients = Gradients(network, task.loss, workers_for(passes, cpu), longest)
     updates = 0
     started = time.perf_counter()
     for number, batch in enumerate(batches):

@@ -15,6 +15,7 @@ from seq2see.models.build import build, pass_tokens
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.translate import Translate
 from seq2see.training.loop import Objective, Training
+from seq2see.training.passes import usual_passes
 from seq2see.training.update import workers_for
 
 
@@ -69,7 +70,9 @@ def main() -> None:
     torch.manual_seed(1)
     model = build(recipe, source_size, target_size)
     accumulate = recipe.train.accumulate
-    workers = workers_for(examples.lengths, batches, accumulate, torch.device("cpu"))
+    longest = pass_tokens(model)
+    cpu = torch.device("cpu")
+    workers = workers_for(usual_passes(examples.lengths, batches, accumulate, cpu, longest), cpu)
     meter = worker.Meter(job)
     with tempfile.TemporaryDirectory() as folder:
 
@@ -77,7 +80,7 @@ def main() -> None:
             raise AssertionError("the epoch ended before the measurement did")
 
         loss = Translate(recipe).loss
-        objective = Objective(lambda epoch: examples, loss, validate, pass_tokens(model))
+        objective = Objective(lambda epoch: examples, loss, validate, longest)
         listener: Any = Listener(meter)
         width = recipe.model.width
         training = Training(model, recipe.train, width, Path(folder), objective, listener, workers)

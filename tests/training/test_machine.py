@@ -62,7 +62,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     process = SimpleNamespace(cpu_times=lambda: SimpleNamespace(user=made.own, system=0.0))
     monkeypatch.setattr(machine.psutil, "cpu_count", lambda: 2)
     monkeypatch.setattr(machine.psutil, "cpu_times", times)
-    monkeypatch.setattr(machine.psutil, "Process", lambda: process)
+    monkeypatch.setattr(machine.psutil, "Process", lambda pid: process)
     monkeypatch.setattr(machine.time, "monotonic", lambda: made.now)
     yield made
 

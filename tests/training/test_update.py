@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seq2see.batches import Batch, IdPair, TextExamples, collate, epoch_batches
+from seq2see.batches import Batch, IdPair, TextExamples, collate
 from seq2see.models.transformer import Transformer
-from seq2see.recipe.schema import ModelConfig, TrainConfig
+from seq2see.recipe.schema import ModelConfig
 from seq2see.text.specials import PAD
 from seq2see.training.loss import smoothed_loss
-from seq2see.training.update import WORKER_TOKENS, Gradients, workers_for
+from seq2see.training.update import Gradients, workers_for
 
 CLASSES = 13
 PAIRS: list[IdPair] = [
@@ -110,13 +110,22 @@ def test_the_key_decides_the_dropout_bit_for_bit(workers: int) -> None:
     assert not any(map(torch.equal, first, other))
 
 
-def test_workers_draw_different_dropout_masks() -> None:
-    """Two workers with the same sentence must not draw the same mask."""
+def test_passes_draw_different_dropout_masks() -> None:
+    """Two passes over the same sentence must not draw the same mask."""
     network = model(dropout=0.5)
     twice = TextExamples([PAIRS[9], PAIRS[9]])
-    one = Gradients(network, loss_of, 1).fill(twice, [[0]], "a/0")
-    both = Gradients(network, loss_of, 2).fill(twice, [[0, 1]], "a")
+    one = Gradients(network, loss_of, 1).fill(twice, [[0]], "a")
+    both = Gradients(network, loss_of, 1).fill(twice, [[0], [1]], "a")
     assert both.loss != pytest.approx(2 * one.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_any_number_of_workers_draws_the_same_dropout_masks(workers: int) -> None:
+    network = model(dropout=0.4)
+    loss, _, gradients = filled(network, 1)
+    other_loss, _, others = filled(network, workers)
+    assert other_loss == pytest.approx(loss, rel=1e-12)
+    torch.testing.assert_close(others, gradients, rtol=1e-9, atol=1e-12)
 
 
 def test_the_number_of_threads_is_left_as_it_was() -> None:
@@ -136,22 +145,16 @@ def test_gradients_of_a_failed_update_do_not_count() -> None:
     twice = Gradients(network, loss_of, 2)
     wrong = TextExamples([([4], [5]), ([99], [5])])  # the first worker finishes its share
     with pytest.raises(IndexError):
-        twice.fill(wrong, [[0, 1]], "a")
+        twice.fill(wrong, [[0], [1]], "a")
     twice.fill(EXAMPLES, BATCHES, "0")
     gradients = [weight.grad for weight in network.parameters()]
     torch.testing.assert_close(gradients, filled(model(), 2)[2])
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(1, 1), (2, 2), (8, 3)])
-def test_every_worker_has_enough_to_do(
+def test_every_worker_has_a_pass(
     threads: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    lengths = TextExamples([([4] * 7, [4] * 7)] * 4000).lengths
-    config = TrainConfig(steps=1, batch_tokens=3 * WORKER_TOKENS + 64)
-    batches = epoch_batches(lengths, config, epoch=1)
-    assert workers_for(lengths, batches, 1, torch.device("cpu")) == expected
-    assert workers_for(lengths, batches, 1, torch.device("meta")) == 1
-    small = epoch_batches(lengths, TrainConfig(steps=1, batch_tokens=8), epoch=1)
-    assert workers_for(lengths, small, 1, torch.device("cpu")) == 1
-    assert workers_for(lengths, small, 2, torch.device("cpu")) == min(2, threads)
+    assert workers_for(3, torch.device("cpu")) == expected
+    assert workers_for(3, torch.device("meta")) == 1

@@ -24,6 +24,7 @@ from seq2see.tasks.translate import Translate
 from seq2see.text.history import History
 from seq2see.training import optimizer as optimizers
 from seq2see.training.machine import product_type
+from seq2see.training.passes import usual_passes
 from seq2see.training.update import Gradients, workers_for
 from seq2see.training.workers import one_thread
 
@@ -57,9 +58,12 @@ def bench_train(
     model = task.build(corpus).to(device).train()
     optimizer = optimizers.optimizer(model, config.optimizer)
     lengths = corpus.train(1).lengths
-    workers = workers_for(lengths, epoch_batches(lengths, config, 1), config.accumulate, device)
+    longest = pass_tokens(model)
+    batches = epoch_batches(lengths, config, 1)
+    passes = usual_passes(lengths, batches, config.accumulate, device, longest)
+    workers = workers_for(passes, device)
     dtype = product_type(config.precision, device)
-    gradients = Gradients(model, task.loss, workers, pass_tokens(model), dtype)
+    gradients = Gradients(model, task.loss, workers, longest, dtype)
     tally = Tally()
     classes = len(corpus.tokenizers.target)
     for update, (examples, batches) in enumerate(_updates(corpus, config)):

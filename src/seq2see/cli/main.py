@@ -63,6 +63,8 @@ def main() -> None:
     # Threads that spin while they wait lose most of their speed beside other processes. PyTorch
     # reads this when it is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # A lost process is one line of ours, not a page of PyTorch's from each of the others.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     arguments = sys.argv[1:] or ["--help"]
     try:
         for stream in (sys.stdout, sys.stderr):

@@ -1,5 +1,6 @@
 """The commands that train: demo, train."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -66,18 +67,22 @@ def train(
 
     Ctrl-C saves a checkpoint, and --resume continues from it. The model can be used at any time:
     until the run ends, it is the best checkpoint or, while a finished run is extended, the previous
-    model.
+    model. torchrun --nproc-per-node N -m seq2see train … trains with N processes.
     """
     settings = list(overrides or [])
     if minutes is not None:
         settings.append(f"train.minutes={minutes}")
     out = out or Path("runs") / Path(recipe).stem
-    Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
-    _announce(recipe, out)
+    rank = os.environ.get("RANK")  # set by torchrun
+    if rank is None:
+        Recipe.load(recipe, settings)  # a mistake in the recipe needs no announcement
+    speaks = rank in (None, "0")
+    if speaks:
+        _announce(recipe, out)
     from seq2see.tasks.run import train
     from seq2see.tasks.run_directory import holds_run
 
-    if resume and not holds_run(out):
+    if resume and speaks and not holds_run(out):
         print(f"{out} holds no run yet: starting one …", file=sys.stderr)
     try:
         train(

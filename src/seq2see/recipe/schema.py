@@ -150,6 +150,10 @@ class TrainConfig(Section):
     validate_sentences: Count = 500  # translated at each validation, spread over the set
     average: Count = 1  # checkpoints to average at the end, if that validates better
     average_of: Literal["last", "best"] = "last"
+    # Of several processes (torchrun), each holds the weights and Adam's state as a whole or a part.
+    shard: Literal["none", "full"] = "none"
+    # Minutes after which a process that does not answer is given up, and with it the run.
+    timeout: Annotated[float, Field(gt=0)] = 10.0
     ema: Share = 0.0  # decay of an exponential moving average of the weights; 0 for none
     # Seeds weights, dropout, order and segmentation.
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
@@ -164,6 +168,9 @@ class TrainConfig(Section):
             )
         if self.batch_tokens is not None and self.batch_sentences is not None:
             raise ValueError("give train.batch_tokens or train.batch_sentences, not both")
+        if self.shard == "full" and self.optimizer == "muon":
+            rule = "needs whole matrices; with train.shard 'full' a process holds parts of them"
+            raise ValueError(f"train.optimizer 'muon' {rule}")
         return self
 
     def peak(self, width: int) -> float:

@@ -11,6 +11,7 @@ from seq2see.models.directory import ModelDirectory
 from seq2see.tasks.finished import Finished, Total
 from seq2see.tasks.protocol import Data
 from seq2see.tasks.run_directory import Growth, last_choice
+from seq2see.training.distributed import ALONE, World
 from seq2see.training.loop import Training
 from seq2see.training.schedule import learning_rate
 
@@ -24,6 +25,7 @@ class Start:
     parent: ModelDirectory | None  # the same, if it starts only now
     finished: Finished | None  # the end that is extended
     growth: Growth | None
+    world: World = ALONE
 
 
 @dataclass(frozen=True)

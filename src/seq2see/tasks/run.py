@@ -31,8 +31,10 @@ from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text.history import History
 from seq2see.training import checkpoint
+from seq2see.training.distributed import World
 from seq2see.training.loop import Objective, Training
 from seq2see.training.machine import product_type
+from seq2see.training.passes import too_few_passes, usual_passes
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.stages import Stages
 from seq2see.training.update import workers_for
@@ -57,24 +59,26 @@ def train(
     the run in `out` continues; a finished one, if the budget is larger now. The recipe decides what
     kind of model it is; `load`, `load_language`, `load_pictures` and `load_painter` open one kind.
     """
-    console = console or Console(stderr=True, soft_wrap=True, emoji=False)
-    stages = Stages(console)  # from here on the time counts
-    if isinstance(recipe, Recipe) and list(overrides):
-        raise InputError("overrides go with a recipe's file or name, not with a Recipe")
-    if not isinstance(recipe, Recipe):
-        out = out or Path("runs") / Path(recipe).stem
-        recipe = read_recipe(recipe, overrides)
-    if out is None:
-        raise InputError("out is missing: the directory to train into")
-    checked(recipe)
-    chosen_device = pick_device(device)
-    run_directory.check(Path(out), recipe, resume)
-    where = None if data is None else Path(data)
-    origin = run_directory.parent_of(Path(out), None if init is None else Path(init))
-    try:
-        return _run(recipe, where, Path(out), origin, chosen_device, stages)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(run_directory.interruption(Path(out))) from None
+    with World.join() as world:
+        shown = console or Console(stderr=True, soft_wrap=True, emoji=False)
+        stages = Stages(shown if world.main else Console(quiet=True))  # from here on time counts
+        if isinstance(recipe, Recipe) and list(overrides):
+            raise InputError("overrides go with a recipe's file or name, not with a Recipe")
+        if not isinstance(recipe, Recipe):
+            out = out or Path("runs") / Path(recipe).stem
+            recipe = read_recipe(recipe, overrides)
+        if out is None:
+            raise InputError("out is missing: the directory to train into")
+        checked(recipe)
+        folder = Path(out)
+        world.agree(run_directory.call(folder, recipe, resume))
+        run_directory.check(folder, recipe, resume or world.restarts > 0)
+        where = None if data is None else Path(data)
+        origin = run_directory.parent_of(folder, None if init is None else Path(init))
+        try:
+            return _run(recipe, where, folder, origin, pick_device(device), stages, world)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(run_directory.interruption(folder)) from None
 
 
 def _run(
@@ -84,6 +88,7 @@ def _run(
     origin: Path | None,
     device: torch.device,
     stages: Stages,
+    world: World,
 ) -> Trained:
     """Bring a run to its end: train it, extend it, or only score it."""
     finished = Finished.read(folder)
@@ -102,12 +107,14 @@ def _run(
     history = run_directory.history_of(folder, parent, origin is not None)
     with stages:
         data: Data = task.data(where, history, stages)
+    world.agree(run_directory.digests(data))
     growth = run_directory.check_data(folder, data)
     if finished is not None or not (folder / WEIGHTS).exists():
-        start = Start(device, origin, parent, finished, growth)
+        start = Start(world.device(device), origin, parent, finished, growth, world)
         _train(task, recipe, data, folder, start, stages)
     opened: Trained = open_model(folder, device.type)
-    write_scorecard(task, opened, data, folder, origin, stages)
+    if world.main:
+        write_scorecard(task, opened, data, folder, origin, stages)
     return opened
 
 
@@ -143,21 +150,22 @@ def _train(
     task: Task, recipe: Recipe, data: Data, folder: Path, start: Start, stages: Stages
 ) -> None:
     """Train, from the last checkpoint if there is one, and write the chosen weights."""
-    run_directory.make(folder)
-    parent = start.parent
-    for note in data.notes:
-        stages.console.print(note, highlight=False, markup=False)
-    saved = checkpoint.saved_in(folder / "checkpoints")
+    parent, world = start.parent, start.world
     with stages:
-        data.prepare(folder, parent)
+        saved = _prepare(data, folder, start, stages)
     torch.manual_seed(recipe.train.seed)
     model = task.build(data).to(start.device)
     inherited = None
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
-    run_directory.claim(folder, recipe, data, start.origin)
-    with Reporter(folder, stages.console, task.unit) as reporter:
+    passes, padding = _usual_update(recipe, data, model)
+    if world.size > passes:
+        raise too_few_passes(recipe.train, passes, world.size)
+    if world.main:
+        run_directory.claim(folder, recipe, data, start.origin)
+    world.connect(start.device, 60 * recipe.train.timeout)
+    with Reporter(folder, stages.console, task.unit, world.main, world.pids) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
         reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
         if inherited is not None and parent is not None:
@@ -165,17 +173,40 @@ def _train(
             reporter.say(escape(inherited.summary(parent.path)))
             reporter.say(escape(overlap.summary(parent.path)))
             reporter.write("init", **inherited.values(parent), **overlap.values())
-        training = _training(task, recipe, data, model, folder, reporter, stages.started)
+        workers = workers_for(passes, start.device) if world.size == 1 else 1
+        shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
+        reporter.say(f"padding: {padding:.1%} of the batches · {shares}")
+        started = stages.started
+        training = _training(task, recipe, data, model, folder, reporter, workers, started, world)
         digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
-            reporter.say(escape(f"continuing from {saved[-1]}"))
             adapt_position(training, start, digest)
         training.position.corpus = digest
         chosen = training.run(starts_trained=inherited is not None and not inherited.new)
         if line := no_gain(training, start):
             reporter.say(escape(line))
-    _write_weights(folder / WEIGHTS, chosen)
+    if world.main:
+        _write_weights(folder / WEIGHTS, chosen)
+    world.share("written")
+    world.leave()
+
+
+def _prepare(data: Data, folder: Path, start: Start, stages: Stages) -> list[Path]:
+    """Prepare the data, on rank 0 first; return the checkpoints of the run, oldest first."""
+    world = start.world
+    if world.main:
+        run_directory.make(folder)
+    for note in data.notes:
+        stages.console.print(note, highlight=False, markup=False)
+    saved = checkpoint.saved_in(folder / "checkpoints")
+    if world.main:
+        data.prepare(folder, start.parent)
+    names = world.share([path.name for path in saved])
+    if not world.main:
+        data.prepare(folder, start.parent)  # with the tokenizers that rank 0 has written
+    world.collect("prepared")
+    return [folder / "checkpoints" / name for name in names]
 
 
 def _write_weights(path: Path, chosen: Tensors) -> None:
@@ -198,6 +229,15 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     return parent
 
 
+def _usual_update(recipe: Recipe, data: Data, model: nn.Module) -> tuple[int, float]:
+    """Count the passes of an average update; return the share of padding, too."""
+    lengths = data.train(1).lengths
+    batches = epoch_batches(lengths, recipe.train, epoch=1)
+    device, most = next(model.parameters()).device, pass_tokens(model)
+    passes = usual_passes(lengths, batches, recipe.train.accumulate, device, most)
+    return passes, padding_share(lengths, batches)
+
+
 def _training(
     task: Task,
     recipe: Recipe,
@@ -205,31 +245,28 @@ def _training(
     model: nn.Module,
     folder: Path,
     reporter: Reporter,
+    workers: int,
     started: float,
+    world: World,
 ) -> Training:
     config = recipe.train
-    lengths = data.train(1).lengths
-    batches = epoch_batches(lengths, config, epoch=1)
     device = next(model.parameters()).device
-    workers = workers_for(lengths, batches, config.accumulate, device)
-    padding = padding_share(lengths, batches)
-    reporter.say(f"padding: {padding:.1%} of the batches · workers: {workers}")
     if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
-        slow = "bfloat16 is slow on this processor"
-        reporter.say(f"train.precision: {slow}; products are computed in float32")
+        products = "bfloat16 is slow on this processor; products are computed in float32"
+        reporter.say(f"train.precision: {products}")
 
     def validate(model: nn.Module, share: float) -> Validation:
         return task.validate(model, data, share)
 
     objective = Objective(data.train, task.loss, validate, pass_tokens(model))
-    checkpoints = folder / "checkpoints"
-    width = recipe.model.width
-    return Training(model, config, width, checkpoints, objective, reporter, workers, started)
+    width, saved = recipe.model.width, folder / "checkpoints"
+    return Training(model, config, width, saved, objective, reporter, workers, started, world)
 
 
 def _resume(training: Training, saved: list[Path]) -> None:
     try:
         training.resume(saved[-1])
+        training.reporter.say(escape(f"continuing from {saved[-1]}"))
     except InputError as error:
         hint = ""
         if len(saved) > 1:

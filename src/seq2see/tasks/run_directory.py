@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
+import seq2see
 from seq2see.errors import InputError
 from seq2see.files import write_atomically, write_text
 from seq2see.models.directory import WEIGHTS, ModelDirectory
@@ -16,8 +19,8 @@ from seq2see.tasks.protocol import Data
 from seq2see.text.history import History, other_data
 from seq2see.training import checkpoint
 
-# Keys that may change when a run continues: its budget, and how pictures are painted.
-CHANGEABLE = {"train.steps", "train.epochs", "train.minutes"}
+# Keys that may change when a run continues: its budget and processes, and how pictures are painted.
+CHANGEABLE = {"train.steps", "train.epochs", "train.minutes", "train.shard", "train.timeout"}
 PAINTING = ("sampler", "steps", "shift", "guidance", "test_pictures")
 CHANGEABLE |= {f"diffusion.{key}" for key in PAINTING}
 # All tables but [decode], which may change, too.
@@ -84,8 +87,8 @@ def claim(folder: Path, recipe: Recipe, data: Data, parent: Path | None) -> None
         write_atomically(folder / "recipe.toml", recipe.save)
         (folder / "checkpoints").mkdir(exist_ok=True)
         data.history.save(folder)
-        digests = json.dumps(_digests(data))
-        write_text(folder / "checkpoints" / "corpus.json", f"{digests}\n")
+        corpus = json.dumps(digests(data))
+        write_text(folder / "checkpoints" / "corpus.json", f"{corpus}\n")
         if parent is not None:
             recorded = json.dumps({"model": str(parent)})
             write_text(folder / "checkpoints" / "init.json", f"{recorded}\n")
@@ -114,7 +117,7 @@ def check_data(folder: Path, data: Data) -> Growth | None:
     if not path.exists() or not checkpoint.saved_in(path.parent):
         return None
     try:
-        same = json.loads(path.read_bytes()) == _digests(data)
+        same = json.loads(path.read_bytes()) == digests(data)
     except ValueError as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     if same:
@@ -164,7 +167,20 @@ def interruption(folder: Path) -> str:
     return f"{stopped}\nits model can be used already: {best.about}"
 
 
-def _digests(data: Data) -> dict[str, str]:
+def call(folder: Path, recipe: Recipe, resume: bool) -> dict[str, Any]:
+    """Facts that have to be the same for all processes of a run."""
+    facts = {"seq2see": seq2see.__version__, "torch": torch.__version__, "--resume": resume}
+    facts["--out"] = str(folder.resolve())
+    for section, keys in recipe.model_dump(mode="json").items():
+        if isinstance(keys, dict):
+            facts |= {f"{section}.{key}": value for key, value in keys.items()}
+        else:
+            facts[section] = keys
+    return facts
+
+
+def digests(data: Data) -> dict[str, str]:
+    """SHA-256 of the training and the validation set."""
     return {name: part["sha256"] for name, part in data.parts.items()}
 
 

@@ -20,6 +20,8 @@ OPENING_SECONDS = 1.0  # to write the chosen weights and open them again
 LATE_SECONDS = 10.0
 LATE_SHARE = 0.1
 
+MEASURED = ("validation_seconds", "validated_at", "saving_seconds", "scoring_seconds", "postponed")
+
 Say = Callable[[str], None]
 
 
@@ -44,6 +46,7 @@ class Budget:
         self.saving_seconds = 0.0  # of the last checkpoint
         self.scoring_seconds = 0.0  # expected for the test sets
         self.postponed = False  # whether a validation was
+        self.agreed: float | None = None  # seconds by the clock of rank 0, which all processes use
 
     def begin(self) -> None:
         """Note that preparation has ended."""
@@ -51,7 +54,15 @@ class Budget:
 
     def seconds(self) -> float:
         """Seconds since the command began; those of earlier processes count."""
+        return self.read() if self.agreed is None else self.agreed
+
+    def read(self) -> float:
+        """Seconds by the clock of this process."""
         return self.seconds_before + time.perf_counter() - self.started
+
+    def measured(self) -> dict[str, float]:
+        """The times that decide how a run goes on, for processes without a clock of their own."""
+        return {name: getattr(self, name) for name in MEASURED} | {"agreed": self.read()}
 
     def progress(self) -> float:
         """Share of the budget that is spent; of one in minutes, the part for training counts."""

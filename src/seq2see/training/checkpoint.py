@@ -17,6 +17,7 @@ from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256, sync
 from seq2see.models.unfinished import saved_in as saved_in
 from seq2see.models.weights import Tensors
+from seq2see.training.sharding import placed_like
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ def keep(folder: Path, names: set[str]) -> None:
             remove(saved)
 
 
+def last_good(folder: Path) -> str:
+    """Say which checkpoint under a folder is the newest."""
+    saved = saved_in(folder)
+    return f"the last good checkpoint is {saved[-1]}" if saved else "no checkpoint was written yet"
+
+
 def load(folder: Path) -> Checkpoint:
     """Read a checkpoint; refuse one whose files are missing or do not match their checksums."""
     path = folder / "state.json"
@@ -112,7 +119,7 @@ def copy_into_optimizer(model: nn.Module, optimizer: optim.Optimizer, tensors: T
         name, _, entry = key.rpartition("/")
         parameter = parameters[name]
         # Fused Adam keeps even its step count on the device of the parameter.
-        optimizer.state[parameter][entry] = tensor.to(parameter.device)
+        optimizer.state[parameter][entry] = placed_like(parameter, tensor)
 
 
 def average(folders: list[Path], group: str) -> Tensors:

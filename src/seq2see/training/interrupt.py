@@ -9,10 +9,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Context in which a first Ctrl-C or SIGTERM only sets `asked`; the next one takes effect."""
+    """Context in which a first Ctrl-C or SIGTERM only sets `asked`; the next one takes effect.
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    A process among several may get the same signal twice, from a scheduler and from torchrun: with
+    `every` one is taken for the first.
+    """
+
+    def __init__(self, say: Callable[[str], None], every: bool = False) -> None:
         self.say = say
+        self.every = every
         self.asked = False
 
     def __enter__(self) -> "Stop":
@@ -27,9 +32,13 @@ class Stop:
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        first = not self.asked
         self.asked = True
-        self.__exit__()
-        self.say("stopping after this update; interrupt again to stop immediately")
+        if not self.every:
+            self.__exit__()
+            self.say("stopping after this update; interrupt again to stop immediately")
+        elif first:
+            self.say("stopping after this update")
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self.before.items():

@@ -1,26 +1,27 @@
 """The training loop: from a fresh or resumed model to the weights that validation chose."""
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from seq2see.batches import Examples, epoch_batches
-from seq2see.errors import InputError, WorkError
-from seq2see.models.weights import Tensors, copy_into, weights
+from seq2see.errors import WorkError
+from seq2see.models.weights import Tensors
 from seq2see.recipe.schema import TrainConfig
 from seq2see.training import checkpoint
 from seq2see.training.budget import Budget
+from seq2see.training.choice import choose
+from seq2see.training.distributed import ALONE, World
 from seq2see.training.interrupt import Stop
 from seq2see.training.machine import product_type
-from seq2see.training.optimizer import optimizer
-from seq2see.training.position import Position
 from seq2see.training.report import Reporter, Validation
 from seq2see.training.schedule import learning_rate
+from seq2see.training.state import State
 from seq2see.training.update import BatchLoss, Gradients
 from seq2see.training.validation import OnShare, validate
 from seq2see.training.workers import one_thread
@@ -39,7 +40,11 @@ class Objective:
 
 
 class Training:
-    """One run of the loop; `run()` returns the chosen weights."""
+    """One run of the loop; `run()` returns the chosen weights.
+
+    All processes of a run go through it together: they take the same decisions, by numbers that
+    they exchange after each update and by what rank 0, which validates and saves, tells them.
+    """
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class Training:
         reporter: Reporter,
         workers: int = 1,
         started: float | None = None,
+        world: World = ALONE,
     ) -> None:
         """Prepare a run whose command began at `started`, by `time.perf_counter()`."""
         self.model = model
@@ -59,54 +65,45 @@ class Training:
         self.folder = folder
         self.objective = objective
         self.reporter = reporter
-        self.device = next(model.parameters()).device
-        self.optimizer = optimizer(model, config.optimizer, workers)
-        dtype = product_type(config.precision, self.device)
-        self.gradients = Gradients(model, objective.loss, workers, objective.pass_tokens, dtype)
-        self.position = Position()
-        self.ema: Tensors = {}
-        if config.ema:
-            self.ema = {name: weight.clone() for name, weight in weights(model).items()}
+        self.world = world
+        self.shown = model  # the one to validate
+        if config.shard == "full" and world.size > 1 and world.main:
+            self.shown = copy.deepcopy(model)  # which rank 0 can use without the others
+        dtype = product_type(config.precision, next(model.parameters()).device)
+        self.gradients = Gradients(
+            model, objective.loss, workers, objective.pass_tokens, dtype, world, config.shard
+        )
+        self.state = State(model, config, workers, world)
+        self.optimizer = self.state.optimizer
+        self.position = self.state.position
         self.started = time.perf_counter() if started is None else started
         self.budget = Budget(config, self.position, self.started)
+        self.stopping = False  # on any rank
 
     def resume(self, folder: Path) -> None:
         """Restore the state that a checkpoint saved."""
-        saved = checkpoint.load(folder)
-        try:
-            copy_into(self.model, saved.groups["weights"], folder)
-            checkpoint.copy_into_optimizer(self.model, self.optimizer, saved.groups["optimizer"])
-            ema = saved.groups["ema"] if self.config.ema else {}
-            self.position = Position(**saved.state)
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{folder}: not a checkpoint that this version can resume: {error}"
-            ) from None
-        self.ema = {name: average.to(self.device) for name, average in ema.items()}
+        self.state.load(folder)
         self.budget = Budget(self.config, self.position, self.started)
         # A smaller share of a larger budget is spent.
         self.position.tenths = min(self.position.tenths, int(self.budget.progress() * 10))
-        # Checkpoints that are gone, pruned or removed by hand, can be neither chosen nor averaged.
-        there = {path.name for path in checkpoint.saved_in(folder.parent)}
-        self.position.validations = {
-            name: s for name, s in self.position.validations.items() if name in there
-        }
 
     def run(self, starts_trained: bool = False) -> Tensors:
         """Train; weights that `starts_trained` says to be another model's are validated first."""
         self.budget.begin()
         if starts_trained:
             self._validate_start()
+        self._follow()
         self.reporter.mark(self.budget.seconds(), self.position.tokens)
         self.model.train()
-        with Stop(self.reporter.say) as stop:
+        with Stop(self.reporter.say, every=self.world.size > 1) as self.stop:
             while not self._finished():
                 for examples, batches in self._updates_of_epoch():
                     self._update(examples, batches)
                     if self._checkpoint_due():
                         self._checkpoint_or_postpone()
-                    if stop.asked:
+                    if self.stopping:
                         self._save()  # not validated, so it can be resumed but not chosen
+                        self._follow()
                         raise KeyboardInterrupt
                     if self._finished() and self.position.batch < self.position.epoch_batches:
                         break
@@ -115,12 +112,21 @@ class Training:
         self.budget.end(self.reporter.say)
         if self.position.name() not in self.position.validations:
             self._checkpoint()
-        return self._choose()
+        return self._choose() if self.world.main else {}  # which rank 0 writes
+
+    def _follow(self) -> None:
+        """Take over from rank 0 how far the run is, and the time."""
+        if self.world.size == 1:
+            return
+        own = {"position": asdict(self.position), "budget": self.budget.measured()}
+        told = self.world.share(own if self.world.main else None)
+        self.position.adopt(told["position"])
+        vars(self.budget).update(told["budget"])
 
     def _validate_start(self) -> None:
         """Note the score of the first weights, so that the end can tell whether the run gained."""
-        result = self._validate({})
-        if math.isfinite(result.loss):
+        result = self._validate(self.state.shipped())
+        if result is not None and math.isfinite(result.loss):
             self.position.earlier = self._score(result)
             self.reporter.start(result)
 
@@ -137,26 +143,25 @@ class Training:
     def _update(self, examples: Examples, batches: list[list[int]]) -> None:
         """Take one optimizer step on the gradient of the mean loss per target."""
         at = self.position
-        total, tokens = self.gradients.fill(
+        own_loss, tokens = self.gradients.fill(
             examples, batches, f"dropout/{self.config.seed}/{at.update}"
         )
+        total, speeds = self._exchange(own_loss)
         progress = self.budget.progress()
         rate = learning_rate(self.config, self.width, at.update + 1, progress, at.warmup)
-        norm = nn.utils.clip_grad_norm_(
-            self.model.parameters(), self.config.clip or math.inf
-        ).item()
+        norm = self.state.clip()
         if not math.isfinite(total) or not math.isfinite(norm):
             problem = f"the loss is {total / tokens:g} and the gradient norm {norm:g}"
             raise WorkError(
                 f"update {at.update + 1}: {problem} at learning rate {rate:g}; "
-                f"{self._last_good()}; {REMEDY}"
+                f"{checkpoint.last_good(self.folder)}; {REMEDY}"
             )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with one_thread():
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self._average_exponentially()
+        self.state.average_exponentially()
         at.update += 1
         at.batch += len(batches)
         at.batches += len(batches)
@@ -174,15 +179,18 @@ class Training:
             gradient_norm=norm,
             tokens=at.tokens,
             seconds=self.budget.seconds(),
+            speeds=speeds,
         )
 
-    @torch.no_grad()
-    def _average_exponentially(self) -> None:
-        # A long memory would hold mostly initial weights early on, so it grows with the updates.
-        decay = min(self.config.ema, (1 + self.position.update) / (10 + self.position.update))
-        own = weights(self.model)
-        for name, average in self.ema.items():
-            average.lerp_(own[name], 1 - decay)
+    def _exchange(self, loss: float) -> tuple[float, list[float]]:
+        """Share loss, time and whether to stop; return the loss and speeds of all processes."""
+        speed = self.gradients.own_targets / max(self.gradients.engine.seconds, 1e-6)
+        own = [loss, speed, self.stop.asked, self.budget.read()]
+        losses, speeds, stops, clocks = zip(*self.world.gather(own), strict=True)
+        self.stopping = any(stops)
+        if self.world.size > 1:
+            self.budget.agreed = clocks[0]
+        return sum(losses), list(speeds)
 
     def _end_epoch(self) -> None:
         at = self.position
@@ -206,70 +214,70 @@ class Training:
         elif self.config.checkpoint_every:
             self._save()
             self._prune()
+            self._follow()
 
     def _checkpoint(self) -> None:
         """Validate, then save; the score decides later which weights are kept."""
         at = self.position
-        result = self._validate(self.ema)
+        result = self._validate(self.state.shipped())
+        best = result is not None and self._record(result)
+        self._save()
+        self._prune()
+        if result is not None:
+            seconds = self.budget.seconds()
+            self.reporter.validation(
+                result, update=at.update, epoch=at.epoch, best=best, seconds=seconds
+            )
+            self.reporter.mark(seconds, at.tokens)
+        self._follow()
+
+    def _record(self, result: Validation) -> bool:
+        """Note the score of this update; return whether it is the best so far."""
+        at = self.position
         if not math.isfinite(result.loss):
             problem = f"update {at.update}: the validation loss is {result.loss:g}"
-            raise WorkError(f"{problem}; {self._last_good()}; {REMEDY}")
+            raise WorkError(f"{problem}; {checkpoint.last_good(self.folder)}; {REMEDY}")
         best = at.record(self._score(result))
         before = self.budget.progress()
         self.budget.reserve(result.scoring_seconds, result.examples, self.reporter.say)
         at.tenths = int(10 * max(before, self.budget.progress()))
-        self._save()
-        self._prune()
-        seconds = self.budget.seconds()
-        self.reporter.validation(
-            result, update=at.update, epoch=at.epoch, best=best, seconds=seconds
-        )
-        self.reporter.mark(seconds, at.tokens)
+        return best
 
     def _save(self) -> None:
         started = time.perf_counter()
-        self.position.seconds = self.budget.seconds()
-        groups = {
-            "weights": weights(self.model),
-            "optimizer": checkpoint.optimizer_tensors(self.model, self.optimizer),
-        }
-        if self.ema:
-            groups["ema"] = self.ema
-        checkpoint.save(
-            self.folder / self.position.name(), checkpoint.Checkpoint(groups, asdict(self.position))
-        )
+        self.position.seconds = self.budget.read()
+        self.state.save(self.folder)
         self.budget.saving_seconds = time.perf_counter() - started
 
-    def _validate(self, shipped: Tensors) -> Validation:
-        return validate(self.model, self.objective.validate, self.budget, shipped)
+    def _validate(self, shipped: Tensors) -> Validation | None:
+        """Validate on rank 0, by its own clock."""
+        if not self.world.main:
+            return None
+        self.budget.agreed = None
+        return validate(self.shown, self.objective.validate, self.budget, shipped)
 
     def _choose(self) -> Tensors:
         """Return the best checkpoint, or the average of several if that validates better."""
-        group = "ema" if self.ema else "weights"
         at = self.position
-        kind = at.best()
-        chosen = checkpoint.load(self.folder / kind).groups[group]
-        kept = at.validations[kind]
-        if self.config.average > 1 and len(at.validations) > 1:
-            names = at.to_average(self.config)
-            mean = checkpoint.average([self.folder / name for name in names], group)
-            score = self._score(self._validate(mean))
-            if at.best_since is not None:  # else nothing in the average is new
-                at.best_since = max(score, at.best_since)
-            if score > kept:
-                chosen, kept = mean, score
-                kind = f"the average of {', '.join(names)}"
+        group = "ema" if self.state.ema else "weights"
+
+        def score_of(average: Tensors) -> float:
+            result = self._validate(average)
+            assert result is not None  # on rank 0
+            return self._score(result)
+
+        chosen = choose(self.folder, group, self.config, at, score_of)
         self.reporter.chosen(
-            weights=kind,
+            weights=chosen.origin,
             by=self.config.choose,
-            score=abs(kept),
+            score=abs(chosen.score),
             updates=at.update,
             epochs=round(at.epochs, 3),
             tokens=at.tokens,
             seconds=self.budget.seconds(),
             validation_seconds=at.validation_seconds,
         )
-        return chosen
+        return chosen.weights
 
     def _score(self, result: Validation) -> float:
         """The figure that chooses weights; higher is better."""
@@ -280,13 +288,8 @@ class Training:
     def _prune(self) -> None:
         """Keep the newest checkpoint to resume from, the best to choose, and those to average."""
         at = self.position
-        checkpoint.keep(self.folder, {at.best(), at.name(), *at.to_average(self.config)})
-
-    def _last_good(self) -> str:
-        saved = checkpoint.saved_in(self.folder)
-        if not saved:
-            return "no checkpoint was written yet"
-        return f"the last good checkpoint is {saved[-1]}"
+        if self.world.main:
+            checkpoint.keep(self.folder, {at.best(), at.name(), *at.to_average(self.config)})
 
     def _finished(self) -> bool:
         return self.budget.progress() >= 1 or self.position.stale(self.config)

@@ -1,6 +1,8 @@
 """The machine: its number formats, and the load that other processes put on it."""
 
+import os
 import time
+from collections.abc import Sequence
 
 import psutil
 import torch
@@ -27,8 +29,9 @@ def has_bfloat16(device: torch.device) -> bool:
 class Load:
     """Cores that other processes use, measured in windows of ten seconds."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads  # that this process would keep busy
+    def __init__(self, threads: int, pids: Sequence[int] = ()) -> None:
+        self.threads = threads  # that this process, or those of `pids` together, would keep busy
+        self.pids = pids or [os.getpid()]
         self.cores = psutil.cpu_count() or 1
         self.others: float | None = None  # cores in the last window; unknown at first
         self.busy = False
@@ -65,13 +68,13 @@ class Load:
         return f"the machine is free again: {used}"
 
     def _read(self) -> tuple[float, float, float] | None:
-        """Time, and the seconds of all cores and of this process; None where they are hidden."""
+        """Time, and the seconds of all cores and of this run; None where they are hidden."""
         try:
-            times = psutil.cpu_times()._asdict()
-            own = psutil.Process().cpu_times()
+            all_times = psutil.cpu_times()._asdict()
+            own = [psutil.Process(pid).cpu_times() for pid in self.pids]
         except (psutil.Error, OSError, NotImplementedError):
             return None
         # Guests are counted among users, too, and on Windows interrupts in the system's time.
         apart = ("idle", "iowait", "guest", "guest_nice", "interrupt", "dpc")
-        busy = sum(seconds for kind, seconds in times.items() if kind not in apart)
-        return time.monotonic(), busy, own.user + own.system
+        busy = sum(seconds for kind, seconds in all_times.items() if kind not in apart)
+        return time.monotonic(), busy, sum(times.user + times.system for times in own)

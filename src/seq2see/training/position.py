@@ -1,6 +1,7 @@
 """The position of a run in its corpus, the time it took, and the scores of its checkpoints."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from seq2see.recipe.schema import TrainConfig
 
@@ -28,6 +29,10 @@ class Position:
     best_since: float | None = None  # the best score after it
     tenths: int = 0  # of the budget, at the last checkpoint
     corpus: str = ""  # SHA-256 of the training set, which `batch` is a place in
+
+    def adopt(self, values: dict[str, Any]) -> None:
+        """Take over the position that a checkpoint or another process holds."""
+        vars(self).update(vars(Position(**values)))
 
     def name(self) -> str:
         """Name of the checkpoint of this update."""

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,27 @@ class Validation:
 class Reporter:
     """Shows and logs the progress of a run."""
 
-    def __init__(self, folder: Path, console: Console, unit: str = "target tokens") -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.console, self.unit = console, unit
+    def __init__(
+        self,
+        folder: Path,
+        console: Console,
+        unit: str = "target tokens",
+        writes: bool = True,
+        pids: Sequence[int] = (),
+    ) -> None:
+        """Open the log of a run; a process that never `writes` says and logs nothing.
+
+        The load on the machine is that of all processes but those of the run, `pids`.
+        """
+        self.console = console if writes else Console(quiet=True)
+        self.unit = unit
         self.sheets = folder / "samples"
-        self.log = (folder / "log.jsonl").open("a", encoding="utf-8")
+        if writes:
+            folder.mkdir(parents=True, exist_ok=True)
+        log = folder / "log.jsonl" if writes else Path(os.devnull)
+        self.log = log.open("a", encoding="utf-8")
         self.board = None
-        if importlib.util.find_spec("tensorboard"):
+        if writes and importlib.util.find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
 
             self.board = SummaryWriter(str(folder / "events"))
@@ -58,12 +73,12 @@ class Reporter:
             TextColumn("{task.description}"),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=not writes or not console.is_terminal,
         )
         self.task = self.bar.add_task("starting", total=1.0)
         self.process = psutil.Process()
         self.process.cpu_percent()
-        self.load = Load(torch.get_num_threads())
+        self.load = Load(torch.get_num_threads() * max(1, len(pids)), pids)
         self.shown = self.logged = 0.0
         self.window: list[tuple[float, int]] = []  # seconds and tokens at the last updates
 
@@ -107,6 +122,7 @@ class Reporter:
         gradient_norm: float,
         tokens: int,
         seconds: float,
+        speeds: Sequence[float] = (),
     ) -> None:
         now = time.monotonic()
         self.window = [*self.window, (seconds, tokens)][-20:]
@@ -129,6 +145,8 @@ class Reporter:
             self.say(f"{progress:4.0%} · {' · '.join(parts.values())}")
         if now - self.logged >= 1 or update == 1:
             self.logged = now
+            # While it computes: a process that is slower than the others keeps all of them waiting.
+            by_rank = {"rank_tokens_per_second": list(speeds)} if len(speeds) > 1 else {}
             self.write(
                 "update",
                 update=update,
@@ -140,6 +158,7 @@ class Reporter:
                 tokens_per_second=speed,
                 others_cores=self.load.others,
                 seconds=seconds,
+                **by_rank,
             )
 
     def epoch(

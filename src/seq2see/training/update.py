@@ -1,29 +1,23 @@
-"""The gradient of one update, computed by several workers that meet once an update.
+"""The gradient of one update: its passes, shared out to processes or to the threads of one."""
 
-One thread per worker is faster than threads that meet at every matrix product.
-"""
-
-import copy
 import hashlib
-import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from seq2see.batches import AnyBatch, Examples, Lengths
-from seq2see.layers.dropout import seeded
-from seq2see.training.workers import share_out
-
-WORKER_TOKENS = 256  # on the longer side of a batch; products of fewer are too small to be fast
-
-BatchLoss = Callable[[nn.Module, Any], Tensor]  # summed over the targets of a batch
+from seq2see.batches import Examples
+from seq2see.training.criterion import BatchLoss as BatchLoss
+from seq2see.training.criterion import Compute, Criterion, Pass
+from seq2see.training.distributed import ALONE, World
+from seq2see.training.passes import cut, deal
+from seq2see.training.threads import Threads
 
 
 class Update(NamedTuple):
-    """Summed loss and number of targets of one update."""
+    """Loss summed over the passes of this process, and the number of targets of all processes."""
 
     loss: float
     targets: int
@@ -39,119 +33,60 @@ class Gradients:
         workers: int,
         pass_tokens: float = math.inf,
         dtype: torch.dtype = torch.float32,
+        world: World = ALONE,
+        shard: str = "none",
     ) -> None:
-        """Prepare; products are computed in `dtype`, the weights and their updates in float32."""
-        self.loss = loss
-        self.dtype = dtype
-        self.workers = workers
-        self.pass_tokens = pass_tokens
-        self.weights = [weight for weight in model.parameters() if weight.requires_grad]
-        self.device = self.weights[0].device
-        self.replicas = [_replica(model) for _ in range(workers)]
+        """Prepare; products are computed in `dtype`, the weights and their updates in float32.
+
+        A process among several has one worker, and a model to `shard` is sharded here.
+        """
+        self.world = world
+        self.own_targets = 0  # of this process in the last update
+        self.device = next(model.parameters()).device
+        self.pass_tokens = pass_tokens if self.device.type == "cpu" else math.inf
+        compute = Compute(self.device, dtype)
+        criterion = Criterion(model, loss)
+        self.engine: Engine
+        if world.size == 1:
+            self.engine = Threads(criterion, compute, workers)
+        else:
+            from seq2see.training.parallel import Parallel  # takes a while to import
+
+            self.engine = Parallel(criterion, compute, world, shard)
 
     def fill(self, examples: Examples, batches: Sequence[Sequence[int]], key: str) -> Update:
         """Compute the gradient of the mean loss per target over all batches together.
 
-        The key seeds the dropout masks.
+        The key and the number of a pass seed its dropout masks, whoever computes it.
         """
-        longest = self.pass_tokens if self.device.type == "cpu" else math.inf
-        passes = _passes_of_workers(examples.lengths, batches, longest, self.workers)
-        shares = [[examples.batch(lines) for lines in share] for share in passes]
-        targets = sum(batch.target_tokens for share in shares for batch in share)
-
-        def work(worker: int) -> float:
-            share = shares[worker]
-            return self._accumulate(self.replicas[worker], share, targets, f"{key}/{worker}")
-
-        loss = sum(share_out(work, range(self.workers), self.workers))
-        pairs = zip(self.replicas, shares, strict=True)
-        gradients = [_take_gradients(replica) for replica, share in pairs if share]
-        for others in gradients[1:]:
-            torch._foreach_add_(gradients[0], others)
-        for weight, gradient in zip(self.weights, gradients[0], strict=True):
-            weight.grad = gradient
+        lines = cut(examples.lengths, batches, self.device, self.pass_tokens)
+        work = [int(examples.lengths[of_pass].sum()) for of_pass in lines]
+        shares = deal(work, self.world.size)
+        own = [
+            Pass(examples.batch(lines[number]), _seed(f"{key}/{number}"), work[number])
+            for number in shares[self.world.rank]
+        ]
+        idle = max(map(len, shares)) - len(own)
+        # The number of passes is the same on all ranks: sharded weights are gathered in each.
+        no_work = [Pass(examples.batch(lines[0][:1]), 0, 0, weight=0.0)] * idle
+        self.own_targets = sum(one.batch.target_tokens for one in own)
+        targets = int(sum(row[0] for row in self.world.gather([self.own_targets])))
+        loss = self.engine.backward([*no_work, *own], 1 / targets)
         return Update(loss, targets)
 
-    def _mixed_precision(self) -> torch.autocast:
-        # The cache of rounded weights belongs to all threads; each of them clears it.
-        enabled = self.dtype != torch.float32
-        return torch.autocast(self.device.type, self.dtype, enabled, cache_enabled=False)
 
-    def _accumulate(
-        self, model: nn.Module, batches: Sequence[AnyBatch], targets: int, key: str
-    ) -> float:
-        seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
-        if self.device.type != "cpu":
-            torch.manual_seed(seed)
-        model.zero_grad(set_to_none=True)  # left by an update that failed
-        total = 0.0
-        with seeded(seed):
-            for batch in batches:
-                with self._mixed_precision():
-                    loss = self.loss(model, batch.to(self.device))
-                (loss / targets).backward()  # type: ignore[no-untyped-call]
-                total += loss.item()
-        return total
+class Engine(Protocol):
+    seconds: float  # that the passes of the last update took, without waiting for other processes
+
+    def backward(self, passes: Sequence[Pass], scale: float) -> float:
+        """Fill the gradients of `scale` × the loss of these passes; return their summed loss."""
+        ...
 
 
-def workers_for(
-    lengths: Lengths, batches: Sequence[Sequence[int]], accumulate: int, device: torch.device
-) -> int:
-    """One worker per thread, if each gets enough of an update; one on a GPU."""
-    if device.type != "cpu":
-        return 1
-    tokens = int(lengths.max(axis=1).sum()) / len(batches)
-    enough = max(accumulate, int(tokens / WORKER_TOKENS))
-    return max(1, min(torch.get_num_threads(), enough))
+def workers_for(passes: int, device: torch.device) -> int:
+    """One worker per thread, if there are as many passes in an update; one on a GPU."""
+    return min(torch.get_num_threads(), passes) if device.type == "cpu" else 1
 
 
-def _passes_of_workers(
-    lengths: Lengths, batches: Sequence[Sequence[int]], longest: float, workers: int
-) -> list[list[Sequence[int]]]:
-    """Deal the lines of an update to the workers, round-robin by length, and cut them into passes.
-
-    The gradient is a sum over examples, so a pass need not be a batch. A pass has examples of
-    similar length and, padding included, not many more tokens than `longest` or the largest batch.
-    """
-    length = {line: int(lengths[line].max()) for batch in batches for line in batch}
-    largest = max(len(batch) * max(length[line] for line in batch) for batch in batches)
-    lines = [line for batch in batches for line in batch]
-    lines.sort(key=lambda line: length[line], reverse=True)
-    return [
-        _passes([(line, length[line]) for line in lines[worker::workers]], min(longest, largest))
-        for worker in range(workers)
-    ]
-
-
-def _passes(lines: Sequence[tuple[int, int]], longest: float) -> list[Sequence[int]]:
-    """Cut lines with their falling lengths into few passes of about equally many tokens."""
-    before = [0, *itertools.accumulate(length for _, length in lines)]
-    parts = math.ceil(before[-1] / longest)
-    passes: list[list[int]] = [[] for _ in range(parts)]
-    for (line, _), tokens in zip(lines, before, strict=False):
-        passes[tokens * parts // before[-1]].append(line)
-    return [lines_of_pass for lines_of_pass in passes if lines_of_pass]
-
-
-def _replica(model: nn.Module) -> nn.Module:
-    """Copy a model with shared weights and gradients of its own."""
-    shared = {
-        id(weight): nn.Parameter(weight.detach(), weight.requires_grad)
-        for weight in model.parameters()
-    }
-    replica = copy.deepcopy(model, shared).train()
-    for module in replica.modules():
-        if isinstance(module, nn.Embedding) and module.weight.device.type == "cpu":
-            module.sparse = True  # a batch uses few rows; zeros for all others are not written
-    return replica
-
-
-def _take_gradients(replica: nn.Module) -> list[Tensor]:
-    """Return the gradients of a replica and clear them."""
-    weights = [weight for weight in replica.parameters() if weight.requires_grad]
-    gradients = [
-        torch.zeros_like(weight) if weight.grad is None else weight.grad.to_dense()
-        for weight in weights
-    ]
-    replica.zero_grad(set_to_none=True)
-    return gradients
+def _seed(key: str) -> int:
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) >> 1
