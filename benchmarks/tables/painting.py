@@ -56,9 +56,9 @@ def painted() -> str:
 
 def classes() -> str:
     """Show how pictures painted by class compare with real ones, in the eyes of a classifier."""
-    card = raw("fashion-painter")
+    card, classifier = raw("fashion-painter"), raw("fashion-classifier")
     report = raw("fashion-painted")
-    if card is None or report is None:
+    if report is None:
         return NOT_YET
     rows = []
     for name, figures in {"generated": report, **report["anchors"]}.items():
@@ -67,8 +67,11 @@ def classes() -> str:
         rows.append((CLASSES[name], f"{figures['pictures']:,}", accuracy, *others))
     minutes, threads, pictures = _training(card)
     training = f"{minutes} minutes of training on {threads} thread(s), {pictures} pictures"
+    sampling = f"{report['sampling']['steps']} steps, guidance {report['sampling']['guidance']:g}"
     reference = f"compared with {report['held_out']:,} pictures of `test`"
-    note = f"{training}; {reference}; guidance {card['recipe']['diffusion']['guidance']:g}"
+    accuracy = f"{100 * classifier['tests']['test']['accuracy']:.1f} %"
+    judge = f"the classifier is right on {accuracy} of them"
+    note = f"{training}; {sampling}; {reference}; {judge}"
     head = ("pictures", "number", "% of their class", *HEADS[1:])
     return f"{table(head, *rows)}\n\n{note}; {computer(card)}"
 

@@ -327,6 +327,7 @@ def test_a_classifier_judges_pictures_painted_by_class(
     code, said, _ = call("evaluate", *options, "--json")
     values = json.loads(said)
     assert code == 0 and values["pictures"] == 10
+    assert (values["sampling"]["steps"], values["sampling"]["guidance"]) == (2, 3)
     assert values["anchors"]["real"]["accuracy"] > values["anchors"]["noise"]["accuracy"]
     real, noise = values["anchors"]["real"], values["anchors"]["noise"]
     assert real["frechet_distance"] < noise["frechet_distance"]

@@ -1,5 +1,6 @@
 """Evaluation of pictures painted by class, with a classifier of real pictures."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -31,7 +32,8 @@ def evaluate_classes(
     pixels = torch.from_numpy(painter.paint(prompts, lines)).permute(0, 3, 1, 2)
     generated = captioned.pictures("generated", pixels, prompts)
     figures = class_report(classifier, generated, held_out.captioned, others.captioned)
-    return Report(figures, class_lines(figures))
+    sampling = asdict(painter.settings())
+    return Report({**figures, "sampling": sampling}, class_lines(figures))
 
 
 def corpus_of(painter: Painter, data: Path | None = None) -> PromptedCorpus:
