@@ -59,8 +59,8 @@ def bench_train(
     optimizer = optimizers.optimizer(model, config.optimizer)
     lengths = corpus.train(1).lengths
     longest = pass_tokens(model)
-    batches = epoch_batches(lengths, config, 1)
-    passes = usual_passes(lengths, batches, config.accumulate, device, longest)
+    first_epoch = epoch_batches(lengths, config, 1)
+    passes = usual_passes(lengths, first_epoch, config.accumulate, device, longest)
     workers = workers_for(passes, device)
     dtype = product_type(config.precision, device)
     gradients = Gradients(model, task.loss, workers, longest, dtype)
