@@ -133,8 +133,9 @@ def test_processes_see_the_examples_and_the_losses_of_one(
     assert any(not lines for result in results for lines in result["float32"][1]) == (size == 4)
     log = (tmp_path / "run" / "float32" / "log.jsonl").read_text(encoding="utf-8").splitlines()
     speeds = [json.loads(line).get("rank_tokens_per_second") for line in log]
-    assert all(len(ranks) == size and min(ranks) > 0 for ranks in speeds if ranks is not None)
-    assert any(speeds)
+    logged = [ranks for ranks in speeds if ranks is not None]
+    assert logged and all(len(ranks) == size for ranks in logged)
+    assert min(logged[0]) > 0  # later, a rank without a pass has no speed
 
 
 @pytest.mark.parametrize(
