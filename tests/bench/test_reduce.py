@@ -317,6 +317,7 @@ def test_what_cannot_be_measured_is_refused(trained: Path, pictured: Path, toy: 
     recipe = toy.path.read_text(encoding="utf-8").replace("decoder_layers = 2\n", "")
     toy.path.write_text(f'task = "classify"\n{recipe}', encoding="utf-8")
     held = ["data.labels=language", "data.hold_out=0", f"data.val={toy.pairs}"]
+    held.append("data.overlap=keep")
     toy.train(toy.folder / "labels", "train.steps=1", *held)
     with pytest.raises(InputError, match="labels: the data of its recipe has no test set"):
         workload_of(toy.folder / "labels", None, None)

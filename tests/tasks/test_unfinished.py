@@ -18,6 +18,7 @@ from seq2see.tasks.run import evaluate_own
 from seq2see.tasks.table import load, load_pictures
 from seq2see.training import checkpoint
 from seq2see.training.loop import Training
+from seq2see.training.state import State
 
 EVERY_2 = ("train.checkpoint_every=2", "train.average=3", "train.steps=20")
 TO_CONTINUE = "to continue: the same command with --resume"
@@ -57,7 +58,7 @@ def test_without_a_validation_the_newest_serves(
 ) -> None:
     monkeypatch.setattr(Training, "_checkpoint_due", Training._save)
     with pytest.raises(KeyboardInterrupt), monkeypatch.context() as context:
-        context.setattr(Training, "_average_exponentially", interrupted_after(2))
+        context.setattr(State, "average_exponentially", interrupted_after(2))
         small.train("run", "train.steps=9")
     load(tmp_path / "run", "cpu")
     says = "run: unfinished; using update-00000002, the newest, which is not validated\n"
@@ -65,9 +66,9 @@ def test_without_a_validation_the_newest_serves(
 
 
 def interrupted_after(updates: int) -> Any:
-    """A method of `Training` that only interrupts it."""
+    """A method of `Training` or `State` that only interrupts training."""
 
-    def method(self: Training, **_: object) -> None:
+    def method(self: Training | State, **_: object) -> None:
         if self.position.update == updates:
             raise KeyboardInterrupt
 
