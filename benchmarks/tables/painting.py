@@ -9,7 +9,7 @@ from tables.raw import NOT_YET, cards, computer, raw, table
 WEAR = ("clean", "worn", "most worn")
 TRAINING = ("minutes", "threads", "training pictures")
 CLASSES = {"generated": "painted", "real": "real, of `val`", "noise": "noise"}
-MEASURED = ("paint-64", "paint-32")  # results of `bench paint`, by the size of the model's pictures
+MEASURED = ("paint-64", "paint-64-finest", "paint-32")  # results of `bench paint`
 
 
 def judge() -> str:

@@ -13,7 +13,7 @@ from seq2see.batches import Lengths
 from seq2see.errors import InputError
 from seq2see.recipe.schema import TrainConfig
 
-PASSES = 4  # of a batch on a CPU, at least, so that processes and threads can share it
+PASSES = 2  # of a batch on a CPU, at least, so that processes and threads can share it
 WORKER_TOKENS = 256  # on the longer side of a pass; products of fewer are too small to be fast
 
 
