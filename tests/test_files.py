@@ -1,7 +1,9 @@
-"""Atomic writes: a failure leaves the old file, and content reaches the disk before its name."""
+"""Atomic writes leave the old file or the new one; locks end with their process."""
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,28 @@ def test_sha256(tmp_path: Path) -> None:
     content = bytes(range(256)) * 5000
     (tmp_path / "a").write_bytes(content)
     assert files.sha256(tmp_path / "a") == hashlib.sha256(content).hexdigest()
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from seq2see.files import FolderLock
+print(FolderLock().take(Path(sys.argv[1])), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_locked_folder_is_free_again_when_its_process_is_killed(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with files.FolderLock() as absent:
+        assert absent.take(tmp_path / "not there yet")
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "True\n"
+        with files.FolderLock() as lock:
+            assert not lock.take(tmp_path)
+        other.kill()
+    for _ in range(2):
+        with files.FolderLock() as lock:
+            assert lock.take(tmp_path) and lock.take(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from seq2see.errors import InputError, WorkError
+from seq2see.files import FolderLock
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks import run
 
@@ -52,6 +53,20 @@ def test_a_directory_that_holds_a_run_is_refused(
     with pytest.raises(InputError, match="holds a run already"):
         small.train("mine")
     assert (tmp_path / "mine" / "recipe.toml").read_text() == "# mine"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_directory_that_another_process_trains_into_is_refused(
+    small: Any, tmp_path: Path, resume: bool
+) -> None:
+    pytest.importorskip("fcntl")
+    (tmp_path / "run").mkdir()
+    with FolderLock() as held:
+        held.take(tmp_path / "run")
+        with pytest.raises(InputError, match="run: another process is training into it; choose"):
+            small.train("run", "train.steps=1", resume=resume)
+    assert not contents(tmp_path / "run")
+    small.train("run", "train.steps=1", resume=resume)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 import safetensors.torch
 import torch
 
+import seq2see
 from seq2see.cli import main as cli
 from seq2see.recipe.schema import Recipe
 from seq2see.training import checkpoint
@@ -145,6 +146,21 @@ def test_ranks_with_another_corpus_are_refused(processes: Any, toy: Any, tmp_pat
     call = ("train", toy.path, "--out", tmp_path / "run", *settings())
     line = processes.refused(2, *call, each=lambda rank: ["--data", folders[rank]])
     assert re.match(r"rank 1 on \S+ has (train|val) = '[0-9a-f]{64}', and rank 0", line)
+
+
+def test_ranks_of_another_version_are_refused(processes: Any, toy: Any, tmp_path: Path) -> None:
+    def work(rank: int) -> None:
+        seq2see.__version__ = f"1.{rank}"  # type: ignore[misc]
+        sys.argv = ["seq2see", "train", str(toy.path), "--out", str(tmp_path / "run"), *settings()]
+        cli.main()
+
+    ended = processes(2, work, check=False)
+    host = os.uname().nodename
+    has = f"rank 1 on {host} has seq2see = '1.1', and rank 0 on {host} has '1.0'"
+    assert (ended.codes, ended.lines) == (
+        [2, 2],
+        [f"seq2see: {has}; all processes need the same"],
+    )
 
 
 def test_muon_is_not_sharded(toy: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from rich.markup import escape
 
+from seq2see.files import FolderLock
 from seq2see.models.directory import ModelDirectory
 from seq2see.tasks.finished import Finished, Total
 from seq2see.tasks.protocol import Data
@@ -25,6 +26,7 @@ class Start:
     parent: ModelDirectory | None  # the same, if it starts only now
     finished: Finished | None  # the end that is extended
     growth: Growth | None
+    held: FolderLock  # on the run directory
     world: World = ALONE
 
 

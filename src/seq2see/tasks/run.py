@@ -4,19 +4,17 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import safetensors.torch
 import torch
 from rich.console import Console
 from rich.markup import escape
 from torch import nn
 
 from seq2see.batches import epoch_batches, padding_share
-from seq2see.errors import InputError, WorkError
-from seq2see.files import write_atomically, write_text
+from seq2see.errors import InputError
+from seq2see.files import FolderLock, write_text
 from seq2see.models.build import pass_tokens
 from seq2see.models.directory import WEIGHTS, ModelDirectory, pick_device
 from seq2see.models.init import inherit
-from seq2see.models.weights import Tensors
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import card
 from seq2see.tasks import run_directory
@@ -59,7 +57,7 @@ def train(
     the run in `out` continues; a finished one, if the budget is larger now. The recipe decides what
     kind of model it is; `load`, `load_language`, `load_pictures` and `load_painter` open one kind.
     """
-    with World.join() as world:
+    with World.join() as world, FolderLock() as held:
         shown = console or Console(stderr=True, soft_wrap=True, emoji=False)
         stages = Stages(shown if world.main else Console(quiet=True))  # from here on time counts
         if isinstance(recipe, Recipe) and list(overrides):
@@ -72,11 +70,13 @@ def train(
         checked(recipe)
         folder = Path(out)
         world.agree(run_directory.call(folder, recipe, resume))
+        if world.main:
+            run_directory.lock(folder, held)
         run_directory.check(folder, recipe, resume or world.restarts > 0)
         where = None if data is None else Path(data)
         origin = run_directory.parent_of(folder, None if init is None else Path(init))
         try:
-            return _run(recipe, where, folder, origin, pick_device(device), stages, world)
+            return _run(recipe, where, folder, origin, pick_device(device), stages, world, held)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(run_directory.interruption(folder)) from None
 
@@ -89,6 +89,7 @@ def _run(
     device: torch.device,
     stages: Stages,
     world: World,
+    held: FolderLock,
 ) -> Trained:
     """Bring a run to its end: train it, extend it, or only score it."""
     finished = Finished.read(folder)
@@ -110,7 +111,7 @@ def _run(
     world.agree(run_directory.digests(data))
     growth = run_directory.check_data(folder, data)
     if finished is not None or not (folder / WEIGHTS).exists():
-        start = Start(world.device(device), origin, parent, finished, growth, world)
+        start = Start(world.device(device), origin, parent, finished, growth, held, world)
         _train(task, recipe, data, folder, start, stages)
     opened: Trained = open_model(folder, device.type)
     if world.main:
@@ -187,7 +188,7 @@ def _train(
         if line := no_gain(training, start):
             reporter.say(escape(line))
     if world.main:
-        _write_weights(folder / WEIGHTS, chosen)
+        run_directory.write_weights(folder, chosen)
     world.share("written")
     world.leave()
 
@@ -197,6 +198,7 @@ def _prepare(data: Data, folder: Path, start: Start, stages: Stages) -> list[Pat
     world = start.world
     if world.main:
         run_directory.make(folder)
+        run_directory.lock(folder, start.held)
     for note in data.notes:
         stages.console.print(note, highlight=False, markup=False)
     saved = checkpoint.saved_in(folder / "checkpoints")
@@ -207,14 +209,6 @@ def _prepare(data: Data, folder: Path, start: Start, stages: Stages) -> list[Pat
         data.prepare(folder, start.parent)  # with the tokenizers that rank 0 has written
     world.collect("prepared")
     return [folder / "checkpoints" / name for name in names]
-
-
-def _write_weights(path: Path, chosen: Tensors) -> None:
-    try:
-        write_atomically(path, lambda file: file.write_bytes(safetensors.torch.save(chosen)))
-    except OSError as error:
-        problem = f"cannot write the model: {error}"
-        raise WorkError(f"{path}: {problem}; the checkpoints are kept") from None
 
 
 def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 
 import seq2see
-from seq2see.errors import InputError
-from seq2see.files import write_atomically, write_text
+from seq2see.errors import InputError, WorkError
+from seq2see.files import FolderLock, write_atomically, write_text
 from seq2see.models.directory import WEIGHTS, ModelDirectory
 from seq2see.models.unfinished import usable
+from seq2see.models.weights import Tensors
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.finished import CARD
 from seq2see.tasks.protocol import Data
@@ -56,6 +58,12 @@ def _check_recipe(folder: Path, recipe: Recipe) -> None:
             raise InputError(f"{folder}: {begun} and cannot continue with {new!r}")
 
 
+def lock(folder: Path, held: FolderLock) -> None:
+    """Refuse a directory that another process is training into, and keep others out of it."""
+    if not held.take(folder):
+        raise InputError(f"{folder}: another process is training into it; choose another --out")
+
+
 def parent_of(folder: Path, given: Path | None) -> Path | None:
     """The model directory that a run starts from: the recorded one, if the run continues."""
     path = folder / "checkpoints" / "init.json"
@@ -94,6 +102,17 @@ def claim(folder: Path, recipe: Recipe, data: Data, parent: Path | None) -> None
             write_text(folder / "checkpoints" / "init.json", f"{recorded}\n")
     except OSError as error:
         raise InputError(f"{folder}: cannot write the run here: {error.strerror}") from None
+
+
+def write_weights(folder: Path, chosen: Tensors) -> None:
+    """Write the weights of a model that is trained to its end."""
+    path = folder / WEIGHTS
+    content = safetensors.torch.save(chosen)
+    try:
+        write_atomically(path, lambda file: file.write_bytes(content))
+    except OSError as error:
+        problem = f"cannot write the model: {error}"
+        raise WorkError(f"{path}: {problem}; the checkpoints are kept") from None
 
 
 @dataclass(frozen=True)
