@@ -45,6 +45,7 @@ class Job:
     die_at: int | None = None  # the update after which every process kills itself
     communicates: bool = True  # whether gradients are summed over the processes
     wrapped: bool = False  # whether a process alone uses DDP, too
+    backwards: bool = False  # whether passes are summed in the opposite order
 
 
 class Notes(Reporter):
@@ -92,14 +93,14 @@ def wrap(training: Training, world: World) -> None:
     gradients.engine = Parallel(criterion, compute, world, shard="none")
 
 
-def note_lines(training: Training, noted: list[list[int]]) -> None:
+def note_lines(training: Training, noted: list[list[int]], backwards: bool) -> None:
     """Note the lines of the corpus that this process computes in each update."""
     engine: Any = training.gradients.engine
     backward = engine.backward
 
     def noting(passes: Sequence[Any], scale: float) -> Any:
         noted.append([line for one in passes if one.weight for line in one.batch.lines])
-        return backward(passes, scale)
+        return backward(passes[::-1] if backwards else passes, scale)
 
     engine.backward = noting
 
@@ -124,7 +125,7 @@ def run(job: Job, world: World) -> dict[str, Any]:
         )
         if job.wrapped:
             wrap(training, world)
-        note_lines(training, lines)
+        note_lines(training, lines, job.backwards)
         if saved := checkpoint.saved_in(saved_in):
             training.resume(saved[-1])
         first = training.position.update
