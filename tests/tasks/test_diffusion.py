@@ -152,6 +152,16 @@ def test_every_epoch_draws_other_scenes_of_the_training_split(scenes: Scenes) ->
     assert first.pixels.shape == (2, 3, 32, 32) and first.pixels.dtype == torch.uint8
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_the_recipe_chooses_the_number_of_groups_in_every_set(scenes: Scenes, groups: int) -> None:
+    corpus = prompted.load(read_recipe(scenes.path, [f"data.groups={groups}"]), None)
+    assert corpus.tests.keys() == {"test", "test_combinations"}
+    for part in (corpus.train, corpus.train.epoch(2), corpus.val, *corpus.tests.values()):
+        assert isinstance(part, prompted.ScenePictures)
+        said = [part.drawings[line].prompt.said.groups for line in range(4)]
+        assert {len(named) for named in said} == {groups}
+
+
 def test_a_picture_depends_on_prompt_and_seed_alone(scenes: Scenes) -> None:
     painter = scenes.train("run")
     prompts = ["a red star", "two small blue rings above a cross", "a red star"]
@@ -284,6 +294,7 @@ def test_pictures_with_captions_are_painted_too(scenes: Scenes, own_dots: Any) -
             "data.max_length=19",
             "data.max_length (19) must be at least 20, the words of the longest",
         ),
+        ("data.groups=4", "data.groups = 4"),
     ],
 )
 def test_impossible_recipes(scenes: Scenes, override: str, says: str) -> None:

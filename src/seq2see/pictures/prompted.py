@@ -155,12 +155,16 @@ def load(recipe: Recipe, where: Path | None) -> PromptedCorpus:
 def _scenes(config: DataConfig, test_pictures: int) -> PromptedCorpus:
     def drawings(split: str, count: int, two_objects: bool = False) -> ScenePictures:
         size = config.size or 32
-        return ScenePictures(Drawings(split, count, config.language, size, single=two_objects))
+        groups = None if two_objects else config.groups
+        return ScenePictures(
+            Drawings(split, count, config.language, size, groups=groups, single=two_objects)
+        )
 
+    two_objects = config.groups is None
     tests: dict[str, PromptedPictures] = {
-        "test": drawings("test", test_pictures, two_objects=True),
-        "test_combinations": drawings("test_combinations", test_pictures, two_objects=True),
-        "test_any": drawings("test", test_pictures),  # up to three groups and six objects
+        name: drawings(name, test_pictures, two_objects) for name in ("test", "test_combinations")
     }
+    if two_objects:
+        tests["test_any"] = drawings("test", test_pictures)  # up to three groups and six objects
     train = drawings("train", config.limit or SCENES_AN_EPOCH)
     return PromptedCorpus(train, drawings("val", VALIDATION_SCENES), tests)

@@ -52,6 +52,8 @@ class DataConfig(Section):
     size: Count | None = None
     colour: bool = False  # read picture files in colour; by default in grey
     language: Literal["en", "de", "both"] = "en"  # scenes: of the prompts
+    # scenes: groups of like objects that a prompt names; by default one to three
+    groups: Annotated[int, Field(ge=1, le=3)] | None = None
 
     @field_validator("columns", mode="before")
     @classmethod

@@ -81,8 +81,9 @@ class Diffusion:
         data = recipe.data
         if data.corpus is not None and data.corpus not in PAINTED:
             raise ValueError(f"data.corpus {data.corpus!r} is text; task 'diffusion' paints")
-        if "language" in data.model_fields_set and data.corpus != "scenes":
-            raise ValueError("data.language is for data.corpus 'scenes'")
+        for key in ("language", "groups"):
+            if key in data.model_fields_set and data.corpus != "scenes":
+                raise ValueError(f"data.{key} is for data.corpus 'scenes'")
         if data.corpus == "scenes" and data.max_length < LONGEST_PROMPT:
             rule = f"must be at least {LONGEST_PROMPT}, the words of the longest prompt of 'scenes'"
             raise ValueError(f"data.max_length ({data.max_length}) {rule}")

@@ -35,7 +35,7 @@ FOR_TEXT = (
     "train.choose",
     "train.validate_sentences",
 )
-FOR_PAINTING = ("data.language", "diffusion")
+FOR_PAINTING = ("data.language", "data.groups", "diffusion")
 PICTURES = ("digits", "fashion")  # corpora
 PAINTED = (*PICTURES, "scenes")  # corpora of pictures with prompts, or classes that serve as such
 
