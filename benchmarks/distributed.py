@@ -48,8 +48,10 @@ CHECKPOINT = 20  # updates between two checkpoints, of runs that are killed
 # Updates of two batches have four passes, one for each of four processes.
 EQUAL = {
     "captions": ["train.accumulate=2", "model.dropout=0.2", "data.limit=20000"],
-    "multi30k": ["train.accumulate=2"],
+    "multi30k": ["train.accumulate=2", "model.width=128", "train.batch_tokens=512"],
 }
+# Processes of runs that are killed, before and after.
+KILLED = {"captions": ((4, 2), (2, 4), (2, 1), (2, 2)), "multi30k": ((4, 2), (2, 2))}
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
 WARM_UP = 3  # updates
 
@@ -106,9 +108,8 @@ def runs_to_compare() -> Iterator[Run]:
             for processes in (2, 4):
                 yield Run(recipe, dtype, processes)
                 yield Run(recipe, dtype, processes, "full")
-            for before, after in ((4, 2), (2, 4), (2, 1)):
+            for before, after in KILLED[recipe]:
                 yield Run(recipe, dtype, after, before=before)
-            yield Run(recipe, dtype, 2, before=2)
 
 
 def job_of(run: Run, folder: Path, die_at: int | None = None) -> Job:
@@ -130,7 +131,10 @@ def compare(run: Run, one: dict[str, Any], folder: Path, chance: random.Random) 
     first = row["first_update"] = ranks[0]["first"] + 1
     losses = np.array([rank["losses"] for rank in ranks])
     expected = np.array(one["losses"][first - 1 :])
-    row["largest_difference"] = float((np.abs(losses - expected) / expected).max())
+    differences = (np.abs(losses - expected) / expected).max(0)  # by update
+    above = np.flatnonzero(differences > TOLERANCE[run.dtype])
+    row["largest_difference"] = float(differences.max())
+    row["within_tolerance"] = int(above[0]) if len(above) else len(differences)  # updates
     row["same_examples"] = all(
         sorted(line for rank in ranks for line in rank["lines"][update]) == sorted(lines)
         for update, lines in enumerate(one["lines"][first - 1 :])
@@ -172,11 +176,18 @@ def equality() -> dict[str, Any]:
 
 
 def unequal(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """List the runs that differ from one process by more than rounding."""
+    """List the runs that differ from one process by more than rounding.
+
+    Adam amplifies it: the difference of one process that sums backwards, twice over, is allowed.
+    """
+    rounding = {
+        (row["recipe"], row["dtype"]): row["largest_difference"] for row in rows if row["backwards"]
+    }
     return [
         row
         for row in rows
-        if row["largest_difference"] > TOLERANCE[row["dtype"]]
+        if row["largest_difference"]
+        > max(TOLERANCE[row["dtype"]], 2 * rounding[row["recipe"], row["dtype"]])
         or not row["same_examples"]
         or row.get("same_bits") is False
     ]

@@ -181,7 +181,7 @@ def test_unknown_source_words(kind: str, tokenizer: Subwords) -> None:
     sources = [
         f"Ein Mann isst {unknown}, {unknown}.",
         "Ein Mann isst.",
-        f"Ein Mann in {unknown} und 漢ß☃ isst ☃ .",
+        f"Ein Mann in {unknown} und 漢☃ isst ☃ .",
     ]
     outputs = [
         f"A man eats {unknown.lower()}.",
@@ -189,7 +189,7 @@ def test_unknown_source_words(kind: str, tokenizer: Subwords) -> None:
         "A man in <unk> and a<unk>b eats.",
     ]
     finding = analyse(sources, outputs, outputs, source_tokenizer).unknown
-    assert finding.frequent == [(unknown, 3), ("漢ß", 1)]
+    assert finding.frequent == [(unknown, 3), ("漢", 1)]
     assert (finding.count, finding.copied, finding.lost) == (
         4,
         1,

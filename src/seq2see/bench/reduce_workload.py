@@ -15,6 +15,7 @@ from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
 from seq2see.models.reduced import reducible
 from seq2see.scoring.bleu import score
+from seq2see.scoring.tokenization import tokenization
 from seq2see.tasks.classify import Classify
 from seq2see.tasks.images import Images
 from seq2see.tasks.table import open_directory, open_model, task_of
@@ -118,6 +119,7 @@ def _translation(
         )
     recipe = translator.recipe
     pair = translator.tokenizers
+    tokenize = tokenization(recipe.data.target)
     encoded: list[IdPair] = [(pair.source.encode(source), []) for source in text.sources]
     fits = fitting(sizes_of(encoded), recipe.data.max_length, text.name)[:limit]
     sources = [text.sources[line] for line in fits]
@@ -137,7 +139,7 @@ def _translation(
         [examples.batch(lines) for lines in _by_length(examples.lengths, limit, batch)],
         "bleu",
         answer=lambda model: translate(model, sources),
-        quality=lambda outputs: score(outputs, references).bleu,
+        quality=lambda outputs: score(outputs, references, tokenize).bleu,
         encode=lambda model, batch, trace: model.encode(batch.source, trace),
         warm_up=lambda model: translate(model, sources[:WARM_UP_SENTENCES]),
         decodes=True,

@@ -19,6 +19,7 @@ from seq2see.ct2.parity import logged, sentences
 from seq2see.errors import InputError, WorkError
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine
+from seq2see.scoring.tokenization import tokenization
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
@@ -114,7 +115,7 @@ def bench_translate(
             for setting in settings(weights, beams, batches, threads or (1, cores()))
         ]
         measured, errors = in_turn(jobs, seconds, say)
-    bleu, signature = _scores(measured, text)
+    bleu, signature = _scores(measured, text, tokenization(translator.recipe.data.target))
     rows = [_row(setting, results, bleu.get(setting)) for setting, results in measured.items()]
     return Frontier(
         model=str(model),
@@ -236,7 +237,7 @@ def run(job: Job) -> Measured:
 
 
 def _scores(
-    measured: dict[Setting, list[Measured]], text: Text
+    measured: dict[Setting, list[Measured]], text: Text, tokenize: str
 ) -> tuple[dict[Setting, float], str | None]:
     """Return BLEU of each setting, and its signature; equal translations are scored once."""
     if not text.references:
@@ -246,7 +247,7 @@ def _scores(
         setting: tuple(" ".join(output.splitlines()) for output in results[0].outputs)
         for setting, results in measured.items()
     }
-    scores = {lines: score(lines, text.references) for lines in set(outputs.values())}
+    scores = {lines: score(lines, text.references, tokenize) for lines in set(outputs.values())}
     signature = next((scored.signature for scored in scores.values()), None)
     return {setting: scores[lines].bleu for setting, lines in outputs.items()}, signature
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from seq2see.cli.options import check_plain
 from seq2see.ct2.engines import load
 from seq2see.errors import InputError
+from seq2see.scoring.tokenization import bleu_metric, tokenization, tokenization_of
 from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.text.lines import read_lines
 
@@ -20,6 +21,7 @@ class Texts:
     references: list[str]
     sources: list[str] | None
     train: list[str] | None
+    tokenize: str
 
 
 def read(
@@ -29,6 +31,7 @@ def read(
     train: Path | None = None,
     *,
     beam: int | None = None,
+    tokenize: str | None = None,
     device: str = "auto",
 ) -> Texts:
     """Read files of translations and translate with model directories.
@@ -58,9 +61,13 @@ def read(
         systems[name] = []  # keeps its place in the order
         translators[name] = load(path, device)
     rare_from = None if train is None else read_lines(train)
+    if tokenize is None:
+        languages = [translator.recipe.data.target for translator in translators.values()]
+        tokenize = tokenization(languages[0]) if languages else tokenization_of(references)
+    bleu_metric(tokenize)  # refused before the first translation
     for name, translator in translators.items():
         systems[name] = translator.translate(sources or [], beam=beam)
-    return Texts(systems, references, sources, rare_from)
+    return Texts(systems, references, sources, rare_from, tokenize)
 
 
 def _aligned(path: Path, reference: Path, count: int) -> list[str]:

@@ -13,6 +13,7 @@ from seq2see.cli.options import (
     Json,
     Merge,
     Model,
+    Tokenize,
     check_out,
     check_plain,
     show,
@@ -39,6 +40,7 @@ def evaluate(
         Path | None, typer.Option(help="Write the translations to this file, line by line.")
     ] = None,
     beam: Beam = None,
+    tokenize: Tokenize = None,
     merge: Merge = None,
     classifier: Classifier = None,
     as_json: Json = False,
@@ -50,10 +52,12 @@ def evaluate(
     a test set of its recipe.
     """
     if classifier is not None:
-        if any(option is not None for option in (source, reference, test, out, beam, merge)):
+        if any(
+            option is not None for option in (source, reference, test, out, beam, tokenize, merge)
+        ):
             raise InputError("--classifier takes no option but --data beside --model")
         return _evaluate_classes(model, classifier, data, as_json, device)
-    if source is None and reference is None and out is None and beam is None:
+    if all(option is None for option in (source, reference, out, beam, tokenize)):
         return _evaluate_own(model, data, test, merge, as_json, device)
     if source is None or reference is None:
         missing = "reference" if source else "source"
@@ -61,7 +65,7 @@ def evaluate(
     if data is not None or test is not None:
         rule = "--source and --reference are one themselves"
         raise InputError(f"--data and --test choose a test set of the recipe; {rule}")
-    _evaluate_files(model, source, reference, out, beam, merge, as_json, device)
+    _evaluate_files(model, source, reference, out, beam, tokenize, merge, as_json, device)
 
 
 def _evaluate_files(
@@ -70,12 +74,14 @@ def _evaluate_files(
     reference: Path,
     out: Path | None,
     beam: int | None,
+    tokenize: str | None,
     merge: int | None,
     as_json: bool,
     device: str,
 ) -> None:
     """Translate a file and score the translations; warn of lines that the model was trained on."""
     from seq2see.ct2.engines import load
+    from seq2see.scoring.tokenization import bleu_metric
     from seq2see.tasks.translate import evaluate
     from seq2see.text.history import seen_in_training
     from seq2see.text.lines import read_aligned
@@ -85,12 +91,14 @@ def _evaluate_files(
     if out is not None:
         check_out(out, source, reference)
     translator = load(model, device, merge)
+    if tokenize is not None:
+        bleu_metric(tokenize)  # refused before the first translation
     seen = seen_in_training(model, zip(sources, references, strict=True))
     if seen:
         pairs = f"{seen:,} of {len(sources):,} pairs"
         shared = f"{pairs} share a sentence with the training data of {model}"
         print(f"seq2see: {shared}; the score flatters it", file=sys.stderr)
-    result = evaluate(translator, sources, references, beam)
+    result = evaluate(translator, sources, references, beam, tokenize)
     if out is not None:
         write_lines(out, result.outputs)
     values = result.values()

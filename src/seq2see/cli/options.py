@@ -42,6 +42,15 @@ Beam = Annotated[
     int | None, typer.Option("--beam", min=1, max=64, help="Beam size; by default the recipe's.")
 ]
 
+Tokenize = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenize",
+        help="BLEU's tokenisation: 13a, intl, zh, ja-mecab, ko-mecab, char or flores200; "
+        "by default that of the target language.",
+    ),
+]
+
 
 def read_texts(source: Path | None, reference: Path | None) -> tuple[list[str], list[str]]:
     """Read the lines of --source and --reference; [] for a file that is not given."""

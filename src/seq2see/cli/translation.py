@@ -17,6 +17,7 @@ from seq2see.cli.options import (
     Json,
     Merge,
     Model,
+    Tokenize,
     check_plain,
     read_texts,
     show,
@@ -140,6 +141,7 @@ def compare(
         Path | None, typer.Option(help="An .html page with all sentences side by side.")
     ] = None,
     beam: Beam = None,
+    tokenize: Tokenize = None,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
@@ -153,8 +155,8 @@ def compare(
 
     if out is not None:
         comparison_page.check(out)
-    texts = read(systems, reference, source, train, beam=beam, device=device)
-    result = compare(texts.systems, texts.references, texts.sources, texts.train)
+    texts = read(systems, reference, source, train, beam=beam, tokenize=tokenize, device=device)
+    result = compare(texts.systems, texts.references, texts.sources, texts.train, texts.tokenize)
     if out is not None:
         comparison_page.save(result, out)
     show(asdict(result), comparison.report(result), as_json)

@@ -18,8 +18,10 @@ from seq2see.ct2.parity import Parity, compare, logged, sentences
 from seq2see.ct2.shortlist import vocabulary_map
 from seq2see.errors import InputError
 from seq2see.files import sha256, sync, write_text
-from seq2see.scoring.bleu import score
+from seq2see.scoring.bleu import Scores, score
+from seq2see.scoring.tokenization import tokenization
 from seq2see.tasks.table import load
+from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.history import History, empty
@@ -171,11 +173,14 @@ def _cost(
     translator: Translator, engine: Engine, sources: Sequence[str], references: Sequence[str]
 ) -> dict[str, float | str | int]:
     """BLEU of our model and of the exported one."""
-    # One line per output, as `evaluate` scores them: words of a vocabulary may hold line ends.
-    ours, theirs = (
-        score([" ".join(text.splitlines()) for text in system.translate(sources)], references)
-        for system in (translator, engine)
-    )
+    tokenize = tokenization(translator.recipe.data.target)
+
+    def scores(system: TranslationEngine) -> Scores:
+        # One line per output, as `evaluate` scores them: words of a vocabulary may hold line ends.
+        outputs = [" ".join(text.splitlines()) for text in system.translate(sources)]
+        return score(outputs, references, tokenize)
+
+    ours, theirs = scores(translator), scores(engine)
     return {
         "bleu": theirs.bleu,
         "bleu_float32": ours.bleu,

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+
+from seq2see.scoring.tokenization import DEFAULT, bleu_metric
+
+CHRF_WORDS = 2  # the longest word n-grams of chrF++
 
 
 @dataclass(frozen=True)
 class Scores:
-    """BLEU with its factors, chrF, and exact matches."""
+    """BLEU with its factors, chrF, chrF++ and exact matches."""
 
     bleu: float
     signature: str
@@ -19,6 +22,8 @@ class Scores:
     bleu_lowercased: float
     chrf: float
     chrf_signature: str
+    chrf_plus_plus: float  # chrF with words, too
+    chrf_plus_plus_signature: str
     accuracy: float  # share of outputs equal to their reference
     sentences: int
 
@@ -32,22 +37,23 @@ class Scores:
             f"length ratio {self.length_ratio:.3f}) × geometric mean of {precisions}",
             f"     {self.signature}",
             f"chrF {self.chrf:.2f}  ({self.chrf_signature})",
+            f"chrF++ {self.chrf_plus_plus:.2f}  ({self.chrf_plus_plus_signature})",
             f"exact matches {self.accuracy:.1%} of {self.sentences} sentences · "
             f"lowercased BLEU {self.bleu_lowercased:.2f}",
         ]
 
 
-def score(outputs: Sequence[str], references: Sequence[str]) -> Scores:
-    """Score outputs against one reference each."""
+def score(outputs: Sequence[str], references: Sequence[str], tokenize: str = DEFAULT) -> Scores:
+    """Score outputs against one reference each; `tokenization` gives that of a language."""
     if len(outputs) != len(references) or not outputs:
         raise ValueError(
             f"{len(outputs)} outputs and {len(references)} references; they must pair up"
         )
     expected = [list(references)]
-    metric = BLEU()
+    metric = bleu_metric(tokenize)
     bleu = metric.corpus_score(list(outputs), expected)
-    character_metric = CHRF()
-    chrf = character_metric.corpus_score(list(outputs), expected)
+    lowercased = bleu_metric(tokenize, lowercase=True)
+    characters, with_words = CHRF(), CHRF(word_order=CHRF_WORDS)
     matches = sum(
         output == reference for output, reference in zip(outputs, references, strict=True)
     )
@@ -57,9 +63,11 @@ def score(outputs: Sequence[str], references: Sequence[str]) -> Scores:
         precisions=list(bleu.precisions),
         brevity_penalty=bleu.bp,
         length_ratio=bleu.sys_len / bleu.ref_len if bleu.ref_len else 0.0,
-        bleu_lowercased=BLEU(lowercase=True).corpus_score(list(outputs), expected).score,
-        chrf=chrf.score,
-        chrf_signature=str(character_metric.get_signature()),
+        bleu_lowercased=lowercased.corpus_score(list(outputs), expected).score,
+        chrf=characters.corpus_score(list(outputs), expected).score,
+        chrf_signature=str(characters.get_signature()),
+        chrf_plus_plus=with_words.corpus_score(list(outputs), expected).score,
+        chrf_plus_plus_signature=str(with_words.get_signature()),
         accuracy=matches / len(outputs),
         sentences=len(outputs),
     )

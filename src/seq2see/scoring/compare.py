@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest, Result
+
+from seq2see.scoring.tokenization import DEFAULT, bleu_metric
 
 Systems = Mapping[str, list[str]]  # name → outputs; the baseline first
 Bounds = Sequence[tuple[int, float]]
@@ -20,7 +21,9 @@ EQUAL = 1e-9  # chrF scores closer than this differ by rounding alone
 RARE_BELOW = 5  # occurrences in the training text
 LENGTHS: Bounds = [(0, 0), (1, 5), (6, 10), (11, 15), (16, 20), (21, 30), (31, math.inf)]
 RARE_WORDS: Bounds = [(0, 0), (1, 1), (2, 2), (3, math.inf)]
-WORD = re.compile(r"\w+")
+# A letter of a script without spaces is a word: Chinese characters and kana.
+UNSPACED = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff"
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,12 @@ def compare(
     references: Sequence[str],
     sources: Sequence[str] | None = None,
     train: Sequence[str] | None = None,
+    tokenize: str = DEFAULT,
 ) -> Comparison:
-    """Test every system against the first; rare words are counted in `train`, if given."""
+    """Test every system against the first; rare words are counted in `train`, if given.
+
+    `tokenize` says how BLEU counts words.
+    """
     _check(systems, references, sources, train)
     measured_on = "reference" if sources is None else "source"
     texts = references if sources is None else sources
@@ -123,15 +130,15 @@ def compare(
         train_tokens = [WORD.findall(text.lower()) for text in train]
         rare_words = _below(RARE_BELOW, train_tokens, tokens)
     sentences = _sentences(systems, references, sources)
-    tested, signatures = _test(systems, references)
+    tested, signatures = _test(systems, references, tokenize)
     return Comparison(
         systems=[_system(name, tested, systems, sentences) for name in systems],
         signatures=signatures,
         sentences=len(references),
         measured_on=measured_on,
         rare=rare,
-        by_length=_buckets([len(words) for words in tokens], LENGTHS, systems, references),
-        by_rare_words=_buckets(rare_words, RARE_WORDS, systems, references),
+        by_length=_buckets([*map(len, tokens)], LENGTHS, systems, references, tokenize),
+        by_rare_words=_buckets(rare_words, RARE_WORDS, systems, references, tokenize),
         most_different=sorted(sentences, key=lambda sentence: -sentence.difference),
     )
 
@@ -165,7 +172,7 @@ def _below(
 
 
 def _test(
-    systems: Systems, references: Sequence[str]
+    systems: Systems, references: Sequence[str], tokenize: str
 ) -> tuple[dict[str, dict[str, Score]], dict[str, dict[str, str]]]:
     """Run sacreBLEU's two paired tests with its defaults.
 
@@ -176,7 +183,7 @@ def _test(
     for test, kind in (("bootstrap", "bs"), ("randomisation", "ar")):
         # New metrics for each test, since a test adds itself to their signatures.
         metrics = {
-            "bleu": BLEU(references=[list(references)], force=True),
+            "bleu": bleu_metric(tokenize, references=[list(references)], force=True),
             "chrf": CHRF(references=[list(references)]),
         }
         signed, tested = PairedTest(list(systems.items()), metrics, None, test_type=kind)()
@@ -250,10 +257,14 @@ def _sentences(
 
 
 def _buckets(
-    values: Sequence[int], bounds: Bounds, systems: Systems, references: Sequence[str]
+    values: Sequence[int],
+    bounds: Bounds,
+    systems: Systems,
+    references: Sequence[str],
+    tokenize: str,
 ) -> list[Bucket]:
     """BLEU of the lines whose values are within each of the bounds, both included."""
-    metric = BLEU(force=True)
+    metric = bleu_metric(tokenize, force=True)
     buckets = []
     for low, high in bounds:
         lines = [i for i, value in enumerate(values) if low <= value <= high]

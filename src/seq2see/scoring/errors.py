@@ -20,6 +20,7 @@ from seq2see.scoring.phrases import (
     untranslated,
     words,
 )
+from seq2see.scoring.tokenization import tokenization
 from seq2see.text.function_words import FUNCTION_WORDS
 from seq2see.text.specials import UNKNOWN
 from seq2see.text.tokenizers import Tokenizer
@@ -120,18 +121,21 @@ def analyse(
     references: Sequence[str],
     tokenizer: Tokenizer,
     language: str = "",
+    tokenize: str | None = None,
 ) -> Analysis:
     """Compare outputs with their references.
 
     `tokenizer` is that of the source language, `language` the code of the target language; without
-    a list of its function words, every word counts as content.
+    a list of its function words, every word counts as content. `tokenize` says how BLEU counts
+    words; by default as is usual for the language.
     """
     if not len(sources) == len(outputs) == len(references) or not outputs:
         sizes = f"{len(sources)} sources, {len(outputs)} outputs and {len(references)} references"
         raise ValueError(f"{sizes}; they must pair up")
-    source_words = list(map(words, sources))
-    output_words = list(map(words, outputs))
-    reference_words = list(map(words, references))
+    tokenize = tokenization(language) if tokenize is None else tokenize
+    source_words, output_words, reference_words = (
+        [words(text, tokenize) for text in texts] for texts in (sources, outputs, references)
+    )
     ordinary = {word for reference in reference_words for word in reference}
     light = FUNCTION_WORDS.get(language, frozenset())
     pairs = list(zip(output_words, reference_words, strict=True))
@@ -146,7 +150,7 @@ def analyse(
         ),
         repeated=_finding(repeated(output, reference, light) for output, reference in pairs),
         dropped=_finding(dropped(output, reference, light) for output, reference in pairs),
-        unknown=_unknown(sources, outputs, tokenizer),
+        unknown=_unknown(sources, outputs, tokenizer, tokenize),
         extra_words=_ranked(extra[0])[:LISTED],
         missing_words=_ranked(missing[0])[:LISTED],
         extra_phrases=_phrases(extra[1:], light),
@@ -203,17 +207,22 @@ def unknown_words(source: str, tokenizer: Tokenizer) -> Words:
     if UNKNOWN not in tokenizer.encode(source):
         return []
     # No token crosses a space, so a chunk is tokenised as in its sentence. Its unknown may be a
-    # punctuation mark attached to a known word, so the words inside are tokenised once more.
+    # punctuation mark attached to a known word, so the words inside are tokenised once more: by
+    # zh, for which a Chinese character is a word, and which splits other scripts as 13a does.
     chunks = [chunk for chunk in source.split() if UNKNOWN in tokenizer.encode(chunk)]
-    parts = [MARKS.sub("", word) for chunk in chunks for word in words(chunk, lowercase=False)]
+    parts = [
+        MARKS.sub("", word) for chunk in chunks for word in words(chunk, "zh", lowercase=False)
+    ]
     return [word for word in parts if is_word(word) and UNKNOWN in tokenizer.encode(word)]
 
 
-def _unknown(sources: Sequence[str], outputs: Sequence[str], tokenizer: Tokenizer) -> Unknown:
+def _unknown(
+    sources: Sequence[str], outputs: Sequence[str], tokenizer: Tokenizer, tokenize: str
+) -> Unknown:
     by_line = [unknown_words(source, tokenizer) for source in sources]
     copied = 0
     for unknown, output in zip(by_line, outputs, strict=True):
-        copied += (Counter(map(str.lower, unknown)) & Counter(words(output))).total()
+        copied += (Counter(map(str.lower, unknown)) & Counter(words(output, tokenize))).total()
     return Unknown(
         **vars(_finding(by_line)),
         copied=copied,

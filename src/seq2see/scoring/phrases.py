@@ -1,15 +1,14 @@
 """Words and phrases of one sentence that were left untranslated, repeated, dropped or added.
 
-Words are those that lowercased BLEU counts: lowercased and tokenised by sacreBLEU's 13a,
-punctuation included; `<unk>` is one word.
+Words are those that lowercased BLEU counts: lowercased and tokenised by sacreBLEU, punctuation
+included; `<unk>` is one word.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-
+from seq2see.scoring.tokenization import DEFAULT, splitter
 from seq2see.text.specials import SPECIALS, UNKNOWN
 
 UNKNOWN_WORD = SPECIALS[UNKNOWN]  # as a tokenizer's `decode` writes it, alone or inside a word
@@ -17,14 +16,12 @@ LONGEST_GRAM = 4  # words, as in BLEU
 LONGEST_SHOWN = 10  # words of a phrase that are shown
 LONGEST_ALIGNED = 10_000  # words of a sentence that are aligned; bounds the time for endless ones
 Words = list[str]
-_13a: Callable[[str], str] = Tokenizer13a()  # type: ignore[no-untyped-call]
 
 
-def words(text: str, lowercase: bool = True) -> Words:
-    """Tokenise a text as BLEU does, except that 13a would split `<unk>` into three."""
-    first, *rest = (
-        _13a(part.lower() if lowercase else part).split() for part in text.split(UNKNOWN_WORD)
-    )
+def words(text: str, tokenize: str = DEFAULT, lowercase: bool = True) -> Words:
+    """Tokenise a text as BLEU does, except that it would split `<unk>` into three."""
+    split = splitter(tokenize)
+    first, *rest = (split(part.lower() if lowercase else part) for part in text.split(UNKNOWN_WORD))
     return first + [word for part in rest for word in (UNKNOWN_WORD, *part)]
 
 

@@ -17,6 +17,7 @@ from seq2see.models.directory import ModelDirectory
 from seq2see.models.reduced import with_merging
 from seq2see.scoring.bleu import Scores, score
 from seq2see.scoring.errors import Analysis, analyse
+from seq2see.scoring.tokenization import bleu_metric, tokenization
 from seq2see.tasks.predict import predict, validated
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.text import TextData, TextTask, device_of, distinct
@@ -43,6 +44,7 @@ class Translate(TextTask):
         if self.recipe.model.kind not in KINDS:
             kind = f"model.kind {self.recipe.model.kind!r}"
             raise ValueError(f"{kind} is for task 'diffusion', not for task 'translate'")
+        bleu_metric(tokenization(self.recipe.data.target))  # refused before the training, not after
 
     def texts(self, parallel: Part) -> Iterator[Pair]:
         return iter(parallel.pairs)
@@ -69,7 +71,8 @@ class Translate(TextTask):
         started = time.perf_counter()
         outputs = self._greedy(model, data, [examples.pairs[place] for place in translated])
         seconds = time.perf_counter() - started
-        bleu = score(outputs, [target for _, target in texts]).bleu
+        tokenize = tokenization(self.recipe.data.target)
+        bleu = score(outputs, [target for _, target in texts], tokenize).bleu
         shown = distinct([source for source, _ in texts], SAMPLES)
         perplexity = predictions.perplexity
         return Validation(
@@ -149,11 +152,17 @@ def evaluate(
     sources: Sequence[str],
     references: Sequence[str],
     beam: int | None = None,
+    tokenize: str | None = None,
 ) -> Evaluation:
-    """Translate a test set, score it and count its errors."""
+    """Translate a test set, score it and count its errors.
+
+    `tokenize` says how BLEU counts words; by default as is usual for the target language.
+    """
     # One line per sentence, as in a file: a vocabulary of words may hold line ends.
     translations = translator.translate(sources, beam=beam)
     outputs = [" ".join(text.splitlines()) for text in translations]
     pair = translator.tokenizers
-    errors = analyse(sources, outputs, references, pair.source, pair.languages[1])
-    return Evaluation(outputs, score(outputs, references), errors)
+    language = pair.languages[1]
+    tokenize = tokenization(language) if tokenize is None else tokenize
+    errors = analyse(sources, outputs, references, pair.source, language, tokenize)
+    return Evaluation(outputs, score(outputs, references, tokenize), errors)
