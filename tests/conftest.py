@@ -157,10 +157,12 @@ def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "diffusion.steps=5",
         "diffusion.test_pictures=4",
     )
+    settings += ("train.optimizer=adam", "train.precision=float32", "diffusion.times=uniform")
+    settings += ("diffusion.noisy_epochs=0", "diffusion.sampler=ddim", "diffusion.shift=1")
     with pytest.MonkeyPatch.context() as patch:
         _draw_few_scenes(patch)
         console = Console(file=io.StringIO())
-        train("scenes-tiny", out=out, overrides=settings, device="cpu", console=console)
+        train("scenes", out=out, overrides=settings, device="cpu", console=console)
     return out
 
 

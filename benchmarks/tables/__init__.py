@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tables import (
     attention,
+    distributed,
     models,
     painting,
     peers,
@@ -41,6 +42,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "pruned": pictures.pruned,
         "trained": pictures.trained,
         "long": pictures.long,
+    },
+    "docs/cluster.md": {
+        "equality": distributed.equality,
+        "kills": distributed.kills,
+        "speed": distributed.speed,
     },
     "docs/cost.md": {"complexity": attention.complexity},
     "docs/painting.md": {
