@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from seq2see.errors import InputError
-from seq2see.text.documents import plain
+from seq2see.text.documents import html, plain
 from seq2see.text.documents.glossary import Glossary
 from seq2see.text.documents.marking import Setting
 from seq2see.text.documents.passages import translated
@@ -25,11 +25,11 @@ def translate_document(
 
     Yields texts to translate, at most twice, and returns the document; see `run`.
     """
-    if format != "text":
+    if format not in ("text", "html"):
         raise InputError(f"format {format!r} must be text or html")
     terms = glossary if isinstance(glossary, Glossary) else Glossary(glossary or {})
-    setting = Setting(source, target, terms, str)
-    parts = list(plain.passages(text))
+    setting = Setting(source, target, terms, html.written if format == "html" else str)
+    parts = list(html.passages(text) if format == "html" else plain.passages(text))
     texts = yield from together(
         translated(part, setting) for part in parts if not isinstance(part, str)
     )

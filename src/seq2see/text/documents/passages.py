@@ -30,7 +30,7 @@ def _between(before: str, pieces: Sequence[Piece], after: str, setting: Setting)
     if spaced(setting.source) == spaced(setting.target):
         return raw
     if spaced(setting.target):
-        return raw if text or not needs_blank(before, after) else raw + " "
+        return raw if text or not needs_blank(before, after) else " " + raw
     return raw.replace(" ", "") if text == " " else raw
 
 

@@ -42,6 +42,11 @@ def raw_of(pieces: Iterable[Piece]) -> str:
     return "".join(piece.raw for piece in pieces)
 
 
+def translatable(pieces: Iterable[Piece]) -> bool:
+    """Tell whether there is a letter to translate."""
+    return any(piece.kind is Kind.TEXT and any(map(str.isalpha, piece.text)) for piece in pieces)
+
+
 def parted(pieces: Iterable[Piece], ranges: Sequence[tuple[int, int]]) -> list[list[Piece]]:
     """Part pieces at ranges of their text.
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 LOCAL = r"[A-Za-z0-9_.+%-]"
 WORD = r"[A-Za-z0-9_-]"
 ENDS_URL = r"\s<>\"`{}|\\^«»“”„‘’，。；：！？、（）「」『』《》\ufffc"
+PICTURES = r"\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 PATTERNS = {
     "code": r"`[^`\n]++`|```",
     "url": rf"(?:https?|ftps?|file)://[^{ENDS_URL}]++|(?:mailto:|www\.)[^{ENDS_URL}]++",
@@ -30,8 +31,7 @@ PATTERNS = {
             r"(?<![A-Za-z0-9_])(?:[A-Za-z]++\d|\d++[A-Z])[A-Za-z0-9]*+",  # MP3, 5G
         )
     ),
-    "emoji": r"[0-9#*]\ufe0f?\u20e3|(?:[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
-    r"[\ufe0e\ufe0f\u200d\u20e3]*+)++",
+    "emoji": rf"[0-9#*]\ufe0f?\u20e3|(?:[{PICTURES}][\ufe0e\ufe0f\u200d\u20e3]*+)++",
     "number": r"(?:(?<![^\s(])[-−+])?\d++(?:[.,:/’'\u00a0\u202f-]\d++)*+",
 }
 SCANNER = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in PATTERNS.items()))

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from seq2see.text.documents.marking import Setting
-from seq2see.text.documents.phrases import phrases, with_markup
-from seq2see.text.documents.pieces import Kind, Piece, raw_of, text_of, trimmed
+from seq2see.text.documents.phrases import runs, with_tags
+from seq2see.text.documents.pieces import Kind, Piece, raw_of, text_of, translatable, trimmed
 from seq2see.text.documents.places import places
 from seq2see.text.documents.sentences import spaced
 from seq2see.text.documents.steps import Steps
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+BLANKS = re.compile("[ \t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 NO_BLANK_BEFORE = tuple(".,;:!?)]}”’»…%。，、；：！？）」』》")
 NO_BLANK_AFTER = tuple("([{“„«（「『《")
 
@@ -25,19 +26,19 @@ def rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
 
     A text whose translation is empty stays as it is.
     """
-    if not any(map(_translatable, pieces)):
+    if not translatable(pieces):
         return "".join(_raw(pieces, setting))
-    formatted = phrases(pieces)
-    if formatted is None:
+    parts = runs(pieces)
+    if parts is None:
         return (yield from _part_by_part(pieces, setting))
     asked = _asked(pieces)
-    texts = [_asked(phrase.pieces) for phrase in formatted]
-    translation, *translated = map(_one_line, (yield [asked, *texts]))
+    phrases = [_asked(part.pieces) for part in parts if part.is_asked]
+    translation, *translated = map(_one_line, (yield [asked, *phrases]))
     if translation in ("", asked) and all(piece.kind is not Kind.TERM for piece in pieces):
         return raw_of(pieces)
     kept = places(translation, pieces)
-    if kept is not None:
-        whole = with_markup(translation, kept, formatted, translated, setting.escape)
+    if translation and kept is not None:
+        whole = with_tags(translation, kept, parts, iter(translated), setting.escape)
         if whole is not None:
             return whole
     return (yield from _part_by_part(pieces, setting))
@@ -45,12 +46,12 @@ def rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
 
 def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     """Translate the texts between kept pieces and markup."""
-    runs = [(kind, list(run)) for kind, run in groupby(pieces, lambda piece: piece.kind)]
-    cores = [trimmed(run)[1] for kind, run in runs if kind is Kind.TEXT]
-    texts = [_asked(core) for core in cores if any(map(_translatable, core))]
+    groups = [(kind, list(run)) for kind, run in groupby(pieces, lambda piece: piece.kind)]
+    cores = [trimmed(run)[1] for kind, run in groups if kind is Kind.TEXT]
+    texts = [_asked(core) for core in cores if translatable(core)]
     translations = dict(zip(texts, map(_one_line, (yield texts)), strict=True))
     chunks: list[tuple[str, str]] = []  # as read, as written
-    for kind, run in runs:
+    for kind, run in groups:
         if kind is not Kind.TEXT:
             raws = _raw(run, setting, first=not any(text for text, _ in chunks))
             chunks += ((piece.text, raw) for piece, raw in zip(run, raws, strict=True))
@@ -95,12 +96,8 @@ def _raw(pieces: Sequence[Piece], setting: Setting, first: bool = True) -> Itera
         first = first and not piece.text
 
 
-def _translatable(piece: Piece) -> bool:
-    return piece.kind is Kind.TEXT and any(map(str.isalpha, piece.text))
-
-
 def _asked(pieces: Sequence[Piece]) -> str:
-    return re.sub("[ \t\n\r\f\v]+", " ", text_of(pieces)).strip()
+    return BLANKS.sub(" ", text_of(pieces)).strip()
 
 
 def _one_line(translation: str) -> str:
