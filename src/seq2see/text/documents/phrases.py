@@ -4,12 +4,12 @@ A phrase between tags is translated by itself, too. Where the translation of the
 that of the phrase, once, the tags are put around it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from seq2see.text.documents.pieces import Escape, Kind, Piece, raw_of, text_of, translatable
-from seq2see.text.documents.places import Place, ends_words
+from seq2see.text.documents.places import Place, ends_words, places
 
 FULL_STOPS = ".!?…。！？"
 
@@ -46,19 +46,21 @@ def runs(pieces: Sequence[Piece]) -> list[Run] | None:
 
 def with_tags(
     translation: str,
-    kept: Sequence[Place],
+    pieces: Sequence[Piece],
     runs: Sequence[Run],
-    translated: Iterator[str],
+    translated: Sequence[str],
     escape: Escape,
 ) -> str | None:
     """Write a translation with its kept pieces and its tags; None if a phrase is not found.
 
     `translated` has the translations of the runs that are asked for.
     """
+    kept, _ = places(translation, pieces)
+    phrases = iter(translated)
     bounds = [0]
     for run in runs:
         if run.formatted:
-            own = next(translated) if run.is_asked else text_of(run.pieces)
+            own = next(phrases) if run.is_asked else text_of(run.pieces)
             found = _find(translation, bounds[-1], run, own, kept)
             if found is None:
                 return None

@@ -19,15 +19,16 @@ class Place(NamedTuple):
     piece: Piece
 
 
-def places(translation: str, pieces: Sequence[Piece]) -> list[Place] | None:
-    """Find every kept piece at a place of its own, from left to right; None if one is lost."""
+def places(translation: str, pieces: Sequence[Piece]) -> tuple[list[Place], list[Piece]]:
+    """Find kept pieces at places of their own, from left to right; the second list are lost."""
     kept = [piece for piece in pieces if piece.kind in (Kind.KEPT, Kind.TERM)]
     if not kept:
-        return []
+        return [], []
     taken = bytearray(len(translation))
     owners = _owners(translation)
     candidates: dict[str, Iterator[int]] = {}
     result = []
+    lost = []
     for piece in sorted(kept, key=lambda piece: -len(piece.forms[0])):
         for form in piece.forms:
             if form not in candidates:
@@ -41,8 +42,8 @@ def places(translation: str, pieces: Sequence[Piece]) -> list[Place] | None:
                 result.append(Place(start, end, piece))
                 break
         else:
-            return None
-    return sorted(result)
+            lost.append(piece)
+    return sorted(result), lost
 
 
 def _owners(text: str) -> list[Span | None]:

@@ -5,20 +5,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 # Every pattern takes time in proportion to the text: no part can be matched in two ways.
+ASCII = "[A-Za-z0-9_]"
 LOCAL = r"[A-Za-z0-9_.+%-]"
+LINK = r"\]\((?:[^()\s]|\([^()\s]*+\))++\)"
 WORD = r"[A-Za-z0-9_-]"
 ENDS_URL = r"\s<>\"`{}|\\^«»“”„‘’，。；：！？、（）「」『』《》\ufffc"
 PICTURES = r"\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 PATTERNS = {
     "code": r"`[^`\n]++`|```",
     "url": rf"(?:https?|ftps?|file)://[^{ENDS_URL}]++|(?:mailto:|www\.)[^{ENDS_URL}]++",
-    "link": r"\[(?=[^\[\]\n]*+\]\([^()\s]++\))|\]\([^()\s]++\)",  # both ends of [text](address)
+    "link": rf"\[(?=[^\[\]\n]*+{LINK})|{LINK}",  # both ends of [text](address)
     "email": rf"(?<!{LOCAL}){LOCAL}++@[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++",
     "placeholder": "|".join(
         (
             r"\{\{[^{}\n]{0,100}\}\}|\{%[^{}\n]{0,100}%\}|[$#%@]?\{[^{}\s]{0,100}\}",
-            r"%(?:\d+\$|\(\w{1,100}\))?[-+0#]*+(?:\d++|\*)?(?:\.\d++)?l?[diouxXeEfFgGcrsa@](?!\w)",
-            r"%%|\$[A-Za-z_]\w*+",
+            rf"%(?:\d+\$|\(\w{{1,100}}\))?[-+0#]*+(?:\d++|\*)?(?:\.\d++)?l?[diouxXeEfFgGcrsa@](?!{ASCII})",
+            r"%%|\$[A-Za-z_][A-Za-z0-9_]*+",
             r"</?[A-Za-z0-9][^<>\n]{0,200}>|&(?:#\w{1,10}|[A-Za-z]\w{1,30});",
         )
     ),
@@ -26,7 +28,7 @@ PATTERNS = {
         (
             rf"(?<![\w.-])(?:{WORD}++\.)+[a-z][a-z0-9]{{1,5}}(?![\w-])",  # example.org, train.py
             r"(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.@-]++){2,}+/?|(?<!\w)[A-Z]:\\[^\s<>\"]++",
-            r"(?<!\w)--[A-Za-z][\w-]*+|(?<!\w)[@#][A-Za-z_]\w*+",
+            rf"(?<![\w-])--[A-Za-z][A-Za-z0-9_-]*+|(?<!{WORD})[@#][A-Za-z_][A-Za-z0-9_]*+",
             r"(?<![A-Za-z0-9_])[A-Za-z0-9]*+_[A-Za-z0-9_]++(?:\(\))?",  # max_length
             r"(?<![A-Za-z0-9_])(?:[A-Za-z]++\d|\d++[A-Z])[A-Za-z0-9]*+",  # MP3, 5G
         )

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from seq2see.text.documents.marking import Setting
-from seq2see.text.documents.phrases import runs, with_tags
+from seq2see.text.documents.phrases import Run, runs, with_tags
 from seq2see.text.documents.pieces import Kind, Piece, raw_of, text_of, translatable, trimmed
 from seq2see.text.documents.places import places
+from seq2see.text.documents.repair import repairable, substituted
 from seq2see.text.documents.sentences import spaced
-from seq2see.text.documents.steps import Steps
+from seq2see.text.documents.steps import Steps, together
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 BLANKS = re.compile("[ \t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -36,12 +37,32 @@ def rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     translation, *translated = map(_one_line, (yield [asked, *phrases]))
     if translation in ("", asked) and all(piece.kind is not Kind.TERM for piece in pieces):
         return raw_of(pieces)
-    kept = places(translation, pieces)
-    if translation and kept is not None:
-        whole = with_tags(translation, kept, parts, iter(translated), setting.escape)
+    lost = places(translation, pieces)[1]
+    if translation and not lost:
+        whole = with_tags(translation, pieces, parts, translated, setting.escape)
         if whole is not None:
             return whole
-    return (yield from _part_by_part(pieces, setting))
+    second = [_part_by_part(pieces, setting)]
+    if translation and lost and all(map(repairable, lost)):
+        second.append(_repaired(translation, pieces, parts, translated, lost, setting))
+    *repaired, surest = reversed((yield from together(second)))
+    return next((text for text in repaired if text), surest)
+
+
+def _repaired(
+    translation: str,
+    pieces: Sequence[Piece],
+    parts: Sequence[Run],
+    translated: Sequence[str],
+    lost: Sequence[Piece],
+    setting: Setting,
+) -> Steps[str]:
+    """Put what is lost where its own translation is; nothing if that fails."""
+    alone = map(_one_line, (yield [_asked([piece]) for piece in lost]))
+    text = substituted(translation, list(zip(lost, alone, strict=True)), setting.target)
+    if text is None or places(text, pieces)[1]:
+        return ""
+    return with_tags(text, pieces, parts, translated, setting.escape) or ""
 
 
 def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
