@@ -18,6 +18,7 @@ from seq2see.text.documents.steps import Steps, together
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 BLANKS = re.compile("[ \t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+FULL_STOPS = (".", "。")
 NO_BLANK_BEFORE = tuple(".,;:!?)]}”’»…%。，、；：！？）」』》")
 NO_BLANK_AFTER = tuple("([{“„«（「『《")
 
@@ -78,7 +79,7 @@ def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
             chunks += ((piece.text, raw) for piece, raw in zip(run, raws, strict=True))
             continue
         before, core, after = trimmed(run)
-        translation = translations.get(_asked(core), "")
+        translation = _as_part(translations.get(_asked(core), ""), text_of(core))
         chunks.append((text_of(before), raw_of(before)))
         if translation and translation != _asked(core):
             chunks.append((translation, setting.escape(translation)))
@@ -86,6 +87,16 @@ def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
             chunks.append((text_of(core), raw_of(core)))
         chunks.append((text_of(after), raw_of(after)))
     return "".join(_with_blanks(chunks, setting))
+
+
+def _as_part(translation: str, source: str) -> str:
+    """Undo what makes a sentence of a part: a full stop, or a capital, that its source has not."""
+    if not source.endswith(FULL_STOPS) and not translation.endswith("..."):
+        translation = translation.rstrip("." if translation.strip(".") else "")
+    word = translation.split(" ")[0]
+    if source[:1].islower() and word[:1].isupper() and (word[1:].islower() or word == "A"):
+        translation = translation[0].lower() + translation[1:]
+    return translation
 
 
 def _with_blanks(chunks: Sequence[tuple[str, str]], setting: Setting) -> list[str]:

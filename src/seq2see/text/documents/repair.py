@@ -7,7 +7,6 @@ lost, it is replaced: "bicycle" by the glossary's "bike", "three" by 3.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from os.path import commonprefix
 
 from seq2see.text.documents.glossary import LETTER, whole_words
 from seq2see.text.documents.pieces import Kind, Piece
@@ -57,8 +56,8 @@ def _occurrences(own: str, translation: str) -> list[re.Match[str]]:
 
 def _inflected(word: str, other: str) -> bool:
     """Tell whether two words may be forms of one: dog and dogs, woman and women."""
-    same = len(commonprefix([word, other]))
-    return same >= SHORTEST_STEM and same >= max(len(word), len(other)) - LONGEST_ENDING
+    stem = max(SHORTEST_STEM, max(len(word), len(other)) - LONGEST_ENDING)
+    return len(word) >= stem and word[:stem] == other[:stem]
 
 
 def _without_article(text: str, language: str) -> str:
