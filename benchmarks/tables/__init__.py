@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tables import (
     attention,
+    documents,
     models,
     painting,
     peers,
@@ -43,6 +44,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "long": pictures.long,
     },
     "docs/cost.md": {"complexity": attention.complexity},
+    "docs/documents.md": {"glossary": documents.glossary},
     "docs/painting.md": {
         "judge": painting.judge,
         "painted": painting.painted,

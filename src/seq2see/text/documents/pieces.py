@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
+from unicodedata import category
 
 
 class Kind(Enum):
@@ -77,9 +78,14 @@ def _split(piece: Piece, room: int) -> tuple[Piece, Piece | None]:
     return Piece.plain(piece.text[:room]), Piece.plain(piece.text[room:])
 
 
-def trimmed(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Part pieces into the white space at the start, what it surrounds, and that at the end."""
+def trimmed(pieces: Sequence[Piece], is_last: bool) -> list[list[Piece]]:
+    """Part pieces into marks and white space at the start, words, and marks at the end.
+
+    Marks at the end of the last part of a sentence are left to its words.
+    """
     text = text_of(pieces)
-    core = text.strip()
-    start = len(text) - len(text.lstrip())
-    return parted(pieces, [(start, start + len(core))]) if core else [list(pieces), [], []]
+    words = [place for place, character in enumerate(text) if category(character)[0] in "LMN"]
+    if not words:
+        return [list(pieces), [], []]
+    end = len(text.rstrip()) if is_last else words[-1] + 1
+    return parted(pieces, [(words[0], end)])

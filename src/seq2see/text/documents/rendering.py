@@ -69,16 +69,22 @@ def _repaired(
 def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     """Translate the texts between kept pieces and markup."""
     groups = [(kind, list(run)) for kind, run in groupby(pieces, lambda piece: piece.kind)]
-    cores = [trimmed(run)[1] for kind, run in groups if kind is Kind.TEXT]
+    last = len(groups) - 1
+    parts = {
+        index: trimmed(run, index == last)
+        for index, (kind, run) in enumerate(groups)
+        if kind is Kind.TEXT
+    }
+    cores = [core for _, core, _ in parts.values()]
     texts = [_asked(core) for core in cores if translatable(core)]
     translations = dict(zip(texts, map(_one_line, (yield texts)), strict=True))
     chunks: list[tuple[str, str]] = []  # as read, as written
-    for kind, run in groups:
+    for index, (kind, run) in enumerate(groups):
         if kind is not Kind.TEXT:
             raws = _raw(run, setting, first=not any(text for text, _ in chunks))
             chunks += ((piece.text, raw) for piece, raw in zip(run, raws, strict=True))
             continue
-        before, core, after = trimmed(run)
+        before, core, after = parts[index]
         translation = _as_part(translations.get(_asked(core), ""), text_of(core))
         chunks.append((text_of(before), raw_of(before)))
         if translation and translation != _asked(core):
