@@ -111,7 +111,7 @@ def test_formatting_follows_its_phrase() -> None:
     for html, result in [
         ("Gestern hat ein <b>Hund</b> gebellt.", "A <b>dog</b> barked yesterday."),
         # The phrase is at the start, and its tag before the sentence: it cannot move.
-        ("<i>Gestern</i> hat ein Hund gebellt.", "<i>Yesterday.</i> a dog has barked."),
+        ("<i>Gestern</i> hat ein Hund gebellt.", "<i>Yesterday</i> a dog has barked."),
         ("Ein <u>Hund</u> bellt.", "A <u>Dog</u> barks."),  # "Dog" is not in the sentence
     ]:
         assert translated(html, english.__getitem__) == result
