@@ -10,7 +10,7 @@ from seq2see.errors import InputError
 from seq2see.text.documents.sentences import sentences, spaced
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 
-CLAUSE_END = re.compile(r"(?<=[,.!?…;:])\s+|(?<=[，、。；：！？])")
+CLAUSE_END = re.compile(r"(?<=[,.!?…;:])\s+|(?<=[，、。；：！？])(?![”’」』）])")
 BLANK = re.compile(r"\s+")
 
 
@@ -76,20 +76,27 @@ def _encode_pieces(text: str, tokenizers: Tokenizers, limit: int) -> list[list[i
 def split_text(text: str, tokenizer: Tokenizer, limit: int, language: str) -> list[str]:
     """Split a text into pieces of at most `limit` tokens.
 
-    Splits fall between sentences, else between clauses, else between words, else between
-    characters; a single character is never split.
+    Sentences become pieces of their own, as models are trained on them. One that is too long is
+    split between clauses, else between words, else between characters; a character never is.
     """
     text = text.strip()
     if len(tokenizer.encode(text)) <= limit or len(text) == 1:
         return [text]
-    starts = [start for start, _ in sentences(text, language)]
+    parts = [text[start:end] for start, end in sentences(text, language)]
+    if len(parts) == 1:
+        parts = _halves(text)
+    return [piece for part in parts for piece in split_text(part, tokenizer, limit, language)]
+
+
+def _halves(text: str) -> list[str]:
     for mark in (CLAUSE_END, BLANK):
-        if len(starts) < 2:
-            starts = [0, *(match.end() for match in mark.finditer(text))]
-            starts = [start for start in starts if start < len(text)]
-    middle = starts[len(starts) // 2] if len(starts) > 1 else len(text) // 2
-    halves = (text[:middle], text[middle:])
-    return [piece for half in halves for piece in split_text(half, tokenizer, limit, language)]
+        ends = [match.end() for match in mark.finditer(text) if match.end() < len(text)]
+        if ends:
+            middle = ends[len(ends) // 2]
+            break
+    else:
+        middle = len(text) // 2
+    return [text[:middle], text[middle:]]
 
 
 def _decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:

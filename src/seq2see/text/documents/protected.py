@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 # Every pattern takes time in proportion to the text: no part can be matched in two ways.
 ASCII = "[A-Za-z0-9_]"
+PRINTF = "diouxXeEfFgGcrsa@"
 LOCAL = r"[A-Za-z0-9_.+%-]"
 LINK = r"\]\((?:[^()\s]|\([^()\s]*+\))++\)"
 WORD = r"[A-Za-z0-9_-]"
@@ -19,7 +20,7 @@ PATTERNS = {
     "placeholder": "|".join(
         (
             r"\{\{[^{}\n]{0,100}\}\}|\{%[^{}\n]{0,100}%\}|[$#%@]?\{[^{}\s]{0,100}\}",
-            rf"%(?:\d+\$|\(\w{{1,100}}\))?[-+0#]*+(?:\d++|\*)?(?:\.\d++)?l?[diouxXeEfFgGcrsa@](?!{ASCII})",
+            rf"%(?:\d+\$|\(\w{{1,100}}\))?[-+0#]*+(?:\d++|\*)?(?:\.\d++)?l?[{PRINTF}](?!{ASCII})",
             r"%%|\$[A-Za-z_][A-Za-z0-9_]*+",
             r"</?[A-Za-z0-9][^<>\n]{0,200}>|&(?:#\w{1,10}|[A-Za-z]\w{1,30});",
         )
@@ -30,7 +31,7 @@ PATTERNS = {
             r"(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.@-]++){2,}+/?|(?<!\w)[A-Z]:\\[^\s<>\"]++",
             rf"(?<![\w-])--[A-Za-z][A-Za-z0-9_-]*+|(?<!{WORD})[@#][A-Za-z_][A-Za-z0-9_]*+",
             r"(?<![A-Za-z0-9_])[A-Za-z0-9]*+_[A-Za-z0-9_]++(?:\(\))?",  # max_length
-            r"(?<![A-Za-z0-9_])(?:[A-Za-z]++\d|\d++[A-Z])[A-Za-z0-9]*+",  # MP3, 5G
+            r"(?<![A-Za-z0-9_])(?:[A-Za-z]++\d|\d++[A-Z]|0x)[A-Za-z0-9]*+",  # MP3, 5G, 0x1f
         )
     ),
     "emoji": rf"[0-9#*]\ufe0f?\u20e3|(?:[{PICTURES}][\ufe0e\ufe0f\u200d\u20e3]*+)++",
