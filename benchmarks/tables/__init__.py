@@ -11,6 +11,7 @@ from pathlib import Path
 from tables import (
     attention,
     distributed,
+    documents,
     models,
     painting,
     peers,
@@ -49,6 +50,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "speed": distributed.speed,
     },
     "docs/cost.md": {"complexity": attention.complexity},
+    "docs/documents.md": {"glossary": documents.glossary},
     "docs/painting.md": {
         "judge": painting.judge,
         "painted": painting.painted,

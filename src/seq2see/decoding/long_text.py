@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from seq2see.decoding.hypotheses import Hypothesis
 from seq2see.errors import InputError
+from seq2see.text.documents.sentences import sentences, spaced
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 
-SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+")
+CLAUSE_END = re.compile(r"(?<=[,.!?…;:])\s+|(?<=[，、。；：！？])(?![”’」』）])")
+BLANK = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def translate(
     pieces: list[list[int]] = []
     bounds = [0]  # text i has pieces[bounds[i] : bounds[i + 1]]
     for line, text in enumerate(texts, start=first_line):
-        encoded = _encode_pieces(text, tokenizers.source, limit)
+        encoded = _encode_pieces(text, tokenizers, limit)
         if len(encoded) > 1:
             warn(
                 f"line {line}: longer than the model's {limit} tokens; "
@@ -58,34 +60,43 @@ def translate(
         pieces += filter(None, encoded)
         bounds.append(len(pieces))
     decoded = [_decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
-    return [_join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
+    blank = " " if spaced(tokenizers.languages[1]) else ""
+    return [_join(decoded[start:end], blank) for start, end in itertools.pairwise(bounds)]
 
 
-def _encode_pieces(text: str, tokenizer: Tokenizer, limit: int) -> list[list[int]]:
+def _encode_pieces(text: str, tokenizers: Tokenizers, limit: int) -> list[list[int]]:
+    tokenizer = tokenizers.source
     ids = tokenizer.encode(text.strip())
     if len(ids) <= limit:
         return [ids]
-    return [tokenizer.encode(piece) for piece in split_text(text, tokenizer, limit)]
+    pieces = split_text(text, tokenizer, limit, tokenizers.languages[0])
+    return [tokenizer.encode(piece) for piece in pieces]
 
 
-def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+def split_text(text: str, tokenizer: Tokenizer, limit: int, language: str) -> list[str]:
     """Split a text into pieces of at most `limit` tokens.
 
-    Splits fall between sentences, else between words, else between characters; a single character
-    is never split.
+    Sentences become pieces of their own, as models are trained on them. One that is too long is
+    split between clauses, else between words, else between characters; a character never is.
     """
     text = text.strip()
     if len(tokenizer.encode(text)) <= limit or len(text) == 1:
         return [text]
-    for units in (SENTENCE_END.split(text), text.split()):
-        if len(units) > 1:
-            middle = len(units) // 2
-            halves = [" ".join(units[:middle]), " ".join(units[middle:])]
+    parts = [text[start:end] for start, end in sentences(text, language)]
+    if len(parts) == 1:
+        parts = _halves(text)
+    return [piece for part in parts for piece in split_text(part, tokenizer, limit, language)]
+
+
+def _halves(text: str) -> list[str]:
+    for mark in (CLAUSE_END, BLANK):
+        ends = [match.end() for match in mark.finditer(text) if match.end() < len(text)]
+        if ends:
+            middle = ends[len(ends) // 2]
             break
     else:
         middle = len(text) // 2
-        halves = [text[:middle], text[middle:]]
-    return [piece for half in halves for piece in split_text(half, tokenizer, limit)]
+    return [text[:middle], text[middle:]]
 
 
 def _decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
@@ -95,14 +106,14 @@ def _decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Tran
     ]
 
 
-def _join(pieces: list[list[Translation]]) -> list[Translation]:
+def _join(pieces: list[list[Translation]], blank: str) -> list[Translation]:
     """Join the translations of a text's pieces rank by rank, best with best."""
     if not pieces:
         return [Translation("", 0.0, 0.0)]
     ranks = zip(*pieces, strict=False)  # as many as every piece has
     return [
         Translation(
-            " ".join(translation.text for translation in translations),
+            blank.join(translation.text for translation in translations),
             sum(translation.log_probability for translation in translations),
             sum(translation.score for translation in translations),
         )
