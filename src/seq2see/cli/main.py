@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import seq2see
-from seq2see.cli import bench, evaluation, language, paint, see, training, translation
+from seq2see.cli import bench, bench_serve, evaluation, language, paint, see, training, translation
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
@@ -53,6 +53,7 @@ def options(
 
 
 app.add_typer(see.app, name="see")
+bench.app.command("serve")(bench_serve.bench_serve)
 app.add_typer(bench.app, name="bench")
 for command in COMMANDS:
     app.command()(command)

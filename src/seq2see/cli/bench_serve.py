@@ -1,0 +1,101 @@
+"""`seq2see bench serve`: a server under load."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seq2see.cli.options import Beam, Data, Json, check_plain, show
+from seq2see.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from seq2see.bench.serve import Text
+
+Rates = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--rate", min=0.1, help="Also an open loop: requests per second, at random; repeatable."
+    ),
+]
+
+
+def bench_serve(
+    model: Annotated[
+        Path | None, typer.Option("--model", help="The model directory to serve.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="A server that is running on this machine.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="Sentences to send; by default the recipe's test set.")
+    ] = None,
+    data: Data = None,
+    connections: Annotated[
+        list[int], typer.Option(min=1, max=1000, help="Connections of a closed loop; repeatable.")
+    ] = [1, 8, 64],  # noqa: B006
+    rates: Rates = None,
+    per_request: Annotated[
+        int, typer.Option("--sentences", min=1, max=1000, help="Sentences per request.")
+    ] = 1,
+    beam: Beam = None,
+    limit: Annotated[int, typer.Option(min=1, help="Send at most this many lines.")] = 1000,
+    window: Annotated[float, typer.Option(min=0.1, help="Seconds of each measurement.")] = 5.0,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", min=0, help="Time budget for rounds; the first always runs."),
+    ] = 120.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A .png or .svg file: throughput and latency against connections."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a server under load: throughput, latency, errors.
+
+    Starts servers for --model, with batching and without, or measures the one at --url. Every
+    answer is compared with the offline translation of --model.
+    """
+    from seq2see.bench.serve import bench_serve
+    from seq2see.bench.serve_report import draw, report
+    from seq2see.see import figures
+
+    if model is None and url is None:
+        raise InputError("--model DIR or --url URL is missing: which server is to be measured?")
+    if out is not None:
+        figures.check(out)
+    serving = bench_serve(
+        model,
+        _text(model, source, data, limit, per_request),
+        url=url,
+        connections=connections,
+        rates=rates or [],
+        beam=beam,
+        window=window,
+        seconds=seconds,
+    )
+    show(asdict(serving), report(serving), as_json)
+    if out is not None:
+        figures.save(draw(serving), out)
+    if serving.failures:
+        raise WorkError(f"{sum(serving.failures.values())} requests failed")
+
+
+def _text(
+    model: Path | None, source: Path | None, data: Path | None, limit: int, per_request: int
+) -> "Text":
+    """Read the sentences to send; empty lines are left out."""
+    from seq2see.bench.serve import Text
+    from seq2see.bench.translate import test_text
+    from seq2see.recipe.schema import Recipe
+    from seq2see.text.lines import read_lines
+
+    if source is not None:
+        check_plain(source)
+        name, lines = str(source), read_lines(source)
+    elif model is not None:
+        text = test_text(Recipe.load(model / "recipe.toml"), model, data)
+        name, lines = text.name, text.sources
+    else:
+        raise InputError("--url needs --source FILE, the sentences to send")
+    return Text(name, [line for line in lines if line.strip()][:limit], per_request)
