@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 import seq2see
-from seq2see.cli import bench, bench_serve, evaluation, language, paint, see, training, translation
+from seq2see.cli import (
+    bench,
+    bench_serve,
+    evaluation,
+    language,
+    paint,
+    see,
+    serve,
+    training,
+    translation,
+)
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
@@ -24,6 +34,7 @@ COMMANDS = (
     language.fill,
     language.classify,
     paint.paint,
+    serve.serve,
 )
 
 app = typer.Typer(

@@ -49,23 +49,25 @@ def translate(
     pieces: list[list[int]] = []
     bounds = [0]  # text i has pieces[bounds[i] : bounds[i + 1]]
     for line, text in enumerate(texts, start=first_line):
-        encoded = _encode_pieces(text, tokenizers.source, limit)
+        encoded = encode_pieces(text, tokenizers.source, limit)
         if len(encoded) > 1:
             warn(
                 f"line {line}: longer than the model's {limit} tokens; "
                 f"translated in {len(encoded)} pieces"
             )
-        pieces += filter(None, encoded)
+        pieces += encoded
         bounds.append(len(pieces))
-    decoded = [_decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
-    return [_join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
+    decoded = [decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
+    return [join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
 
 
-def _encode_pieces(text: str, tokenizer: Tokenizer, limit: int) -> list[list[int]]:
+def encode_pieces(text: str, tokenizer: Tokenizer, limit: int) -> list[list[int]]:
+    """Encode a text in pieces of at most `limit` tokens; none for a text without tokens."""
     ids = tokenizer.encode(text.strip())
     if len(ids) <= limit:
-        return [ids]
-    return [tokenizer.encode(piece) for piece in split_text(text, tokenizer, limit)]
+        return [ids] if ids else []
+    pieces = (tokenizer.encode(piece) for piece in split_text(text, tokenizer, limit))
+    return [ids for ids in pieces if ids]
 
 
 def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
@@ -88,14 +90,15 @@ def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
     return [piece for half in halves for piece in split_text(half, tokenizer, limit)]
 
 
-def _decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
+def decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
+    """Convert the hypotheses of a piece to text."""
     return [
         Translation(tokenizer.decode(hypothesis.ids), hypothesis.log_probability, hypothesis.score)
         for hypothesis in hypotheses
     ]
 
 
-def _join(pieces: list[list[Translation]]) -> list[Translation]:
+def join(pieces: list[list[Translation]]) -> list[Translation]:
     """Join the translations of a text's pieces rank by rank, best with best."""
     if not pieces:
         return [Translation("", 0.0, 0.0)]

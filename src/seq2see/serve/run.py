@@ -1,0 +1,119 @@
+"""The server process: its socket, its signals and its end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import resource
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+from seq2see.errors import WorkError
+from seq2see.serve import logs
+from seq2see.serve.app import build
+from seq2see.serve.logs import log
+from seq2see.serve.models import Models
+from seq2see.serve.protocol import Connection
+
+LINGER = 0.5  # seconds in which requests on open connections are still answered
+KEEP_ALIVE = 30  # seconds that a connection may be idle
+
+
+class Server(uvicorn.Server):
+    """Ends with 0 on SIGTERM after all accepted requests; reloads the models on SIGHUP."""
+
+    def __init__(self, config: uvicorn.Config, models: Models, gate: Any) -> None:
+        super().__init__(config)
+        self._models = models
+        self._gate = gate
+        self._reload = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        yield
+
+    def _stop(self) -> None:
+        log("draining")
+        self._gate.draining = True
+        self.force_exit = self.should_exit  # a second signal does not wait
+        self.should_exit = True
+
+    def _hang_up(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._reload_models())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reload_models(self) -> None:
+        async with self._reload:
+            await self._models.reload()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        for server in self.servers:
+            server.close()
+        # A request may be on its way on an open connection; it is answered, and told to close.
+        if not self.force_exit:
+            await asyncio.sleep(LINGER)
+        await super().shutdown(sockets)
+        for served in self._models:
+            await served.batcher.close()
+        log("stopped")
+
+
+def warn_of_openness(host: str, token: str | None) -> None:
+    """Warn if others than this machine can call a server without a token."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local and token is None:
+        log("open", logging.WARNING, host=host, reason="reachable from elsewhere without a token")
+
+
+def run(models: Models, host: str, port: int) -> None:
+    """Open the models and serve until a signal."""
+    logs.start()
+    warn_of_openness(host, models.settings.token)
+    opened = models.open()
+    limits = models.settings.limits
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    gate = build(models)
+    protocol = type("BoundedConnection", (Connection,), {"limits": limits})
+    config = uvicorn.Config(
+        gate,
+        host=host,
+        port=port,
+        loop="uvloop",
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
+        backlog=2048,
+    )
+
+    async def serve() -> None:
+        models.serve(opened)
+        server = Server(config, models, gate)
+        await server.serve()
+
+    try:
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(serve())
+    except SystemExit as error:
+        if error.code:
+            raise WorkError(f"cannot listen on {host}:{port}") from None
+        raise
