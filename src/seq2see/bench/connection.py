@@ -66,7 +66,11 @@ class Connection(asyncio.Protocol):
             raise Broken("connection closed by the server")
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
-        return await self._answer
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            self.close()
+            raise
 
     def close(self) -> None:
         self.open = False

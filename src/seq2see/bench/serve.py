@@ -2,56 +2,25 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from seq2see.bench import offline_worker, serve_worker
+from seq2see.bench import offline_worker
 from seq2see.bench.process import run_worker
-from seq2see.bench.rounds import medians, ratios, rounds, turns
-from seq2see.bench.serve_worker import Measured
+from seq2see.bench.rounds import rounds
+from seq2see.bench.serve_rounds import Load, Row, Target, in_turn, median, row
 from seq2see.bench.server_process import Server, running, serving
+from seq2see.ct2 import engine as ct2
 from seq2see.errors import InputError
 from seq2see.scoring.card import machine
 
 BATCHED, ALONE = "batching", "batching off"
 WITHOUT_CACHE = ("--cache", "0")  # the same sentences are sent again and again
-BATCHING_OFF = ("--batch", "1")
+BATCHING_OFF = ("--batch-tokens", "1")
 PATH = "/v1/translate"
-FIGURES = ("requests_per_second", "sentences_per_second", "p50_ms", "p95_ms", "p99_ms")
-
-
-@dataclass(frozen=True)
-class Load:
-    """Requests to one server: a closed loop of connections, or an open loop at a rate."""
-
-    server: str
-    connections: int | None
-    rate: float | None = None  # requests per second
-
-    def __str__(self) -> str:
-        if self.rate is not None:
-            return f"{self.server} · {self.rate:g} requests/s"
-        return f"{self.server} · {self.connections} connection{'s' * (self.connections != 1)}"
-
-
-@dataclass(frozen=True)
-class Row(Load):
-    """Medians over the rounds of one load; errors, refusals and wrong answers are sums."""
-
-    requests_per_second: float = 0.0
-    sentences_per_second: float = 0.0
-    p50_ms: float | None = None  # None if no request was answered
-    p95_ms: float | None = None
-    p99_ms: float | None = None
-    errors: int = 0
-    refused: int = 0
-    wrong: int | None = None  # None if the right answers are unknown
-    of_offline: float | None = None  # share of the offline rate in the same round
-    of_batching_off: float | None = None  # times the rate without batching, same round and load
-    generator_share: float = 0.0  # of the machine's processor time
-    memory_mb: float | None = None  # resident memory of the server afterwards
 
 
 @dataclass(frozen=True)
@@ -69,22 +38,14 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Target:
-    """A server, the requests that it gets, and the right answers if they are known."""
+class Plan:
+    """Loads to measure, and for how long."""
 
-    server: Server
-    path: str
-    bodies: list[Any]
-    expected: list[list[str]] | None
-
-
-@dataclass(frozen=True)
-class Results:
-    """Figures by load and round; the offline rate by round."""
-
-    measured: dict[Load, dict[int, Measured]]
-    memory_mb: dict[Load, float | None] = field(default_factory=dict)
-    offline: dict[int, float] = field(default_factory=dict)
+    connections: Sequence[int] = (1, 8, 64)  # of closed loops
+    rates: Sequence[float] = ()  # of open loops
+    beam: int | None = None
+    window: float = 5.0  # seconds of one measurement
+    seconds: float = 120.0  # for all rounds; the first always runs
 
 
 @dataclass(frozen=True)
@@ -111,13 +72,8 @@ def say_on_stderr(line: str) -> None:
 def bench_serve(
     model: Path | None,
     text: Text,
-    *,
+    plan: Plan,
     url: str | None = None,
-    connections: Sequence[int] = (1, 8, 64),
-    rates: Sequence[float] = (),
-    beam: int | None = None,
-    window: float = 5.0,
-    seconds: float = 120.0,
     say: Callable[[str], None] = say_on_stderr,
 ) -> Serving:
     """Measure every load in rounds: on servers started for it, or on the one at `url`.
@@ -125,40 +81,38 @@ def bench_serve(
     With a model, the offline rate is measured in the same rounds and every answer is compared with
     the offline translation.
     """
-    if not any(map(str.strip, text.sources)):
-        raise InputError(f"{text.name}: all lines are empty; there is nothing to translate")
-    expected = None if model is None else offline(model, text, beam, 0.0).outputs
     with contextlib.ExitStack() as stack:
         servers = _servers(model, url, stack, say)
-        targets = {name: ours(server, text, beam, expected) for name, server in servers.items()}
-        loads = [Load(name, count) for name in servers for count in connections]
+        engine = None if model is None else engine_directory(model)
+        expected = None if engine is None else offline(engine, text, plan.beam, 0.0).outputs
+        targets = {
+            name: ours(server, text, plan.beam, expected) for name, server in servers.items()
+        }
+        loads = [Load(name, count) for name in servers for count in plan.connections]
         # An open loop is for the server as it is used: without batching it would only queue.
-        loads += [Load(next(iter(servers)), None, rate) for rate in rates]
+        loads += [Load(next(iter(servers)), None, rate) for rate in plan.rates]
 
         def offline_rate() -> float:
-            assert model is not None
-            return offline(model, text, beam, window).sentences_per_second
+            assert engine is not None
+            return offline(engine, text, plan.beam, plan.window).sentences_per_second
 
-        results = in_turn(
-            targets, loads, None if model is None else offline_rate, window, rounds(seconds), say
-        )
-    failures: dict[str, int] = {}
+        rate = None if engine is None else offline_rate
+        results = in_turn(targets, loads, rate, plan.window, rounds(plan.seconds), say)
+    failures: Counter[str] = Counter()
     for by_round in results.measured.values():
         for figures in by_round.values():
-            for reason, count in figures.failures.items():
-                failures[reason] = failures.get(reason, 0) + count
-    offline_medians = medians([{"rate": rate} for rate in results.offline.values()] or [{}])
+            failures.update(figures.failures)
     return Serving(
         model=None if model is None else str(model),
         url=url,
         text=text.name,
         sentences=len(text.sources),
         sentences_per_request=text.per_request,
-        window_seconds=window,
+        window_seconds=plan.window,
         rounds=max(map(len, results.measured.values())),
         rows=[row(load, results, alone(load)) for load in loads],
-        offline_sentences_per_second=offline_medians.get("rate"),
-        failures=failures,
+        offline_sentences_per_second=median([*results.offline.values()]),
+        failures=dict(failures),
         machine=machine(),
     )
 
@@ -182,6 +136,18 @@ def command(model: Path, *options: str) -> list[str]:
     return [sys.executable, "-P", "-m", "seq2see", "serve", "--model", str(model), *options]
 
 
+def engine_directory(model: Path) -> Path:
+    """The directory that a server of the model translates with: its export, if it has one."""
+    from seq2see.serve.models import exported
+
+    if ct2.exported(model):
+        return model
+    try:
+        return exported(model)
+    except InputError:
+        return model
+
+
 def ours(server: Server, text: Text, beam: int | None, expected: list[str] | None) -> Target:
     """Requests of our own interface."""
     settings = {} if beam is None else {"beam": beam}
@@ -198,83 +164,6 @@ def offline(model: Path, text: Text, beam: int | None, seconds: float) -> offlin
     return offline_worker.Measured(**run_worker("seq2see.bench.offline_worker", asdict(job), {}))
 
 
-def in_turn(
-    targets: Mapping[str, Target],
-    loads: Sequence[Load],
-    offline_rate: Callable[[], float] | None,
-    window: float,
-    rounds: Iterable[int],
-    say: Callable[[str], None],
-) -> Results:
-    """Run the offline translation, if there is one, and every load in each round."""
-    settings: list[Load | None] = [*([None] if offline_rate else []), *loads]
-    results = Results({load: {} for load in loads})
-    for number, load in turns(settings, rounds, alternate=True):
-        say(f"round {number} · {load or 'offline'}")
-        if load is None:
-            assert offline_rate is not None
-            results.offline[number] = offline_rate()
-        else:
-            target = targets[load.server]
-            results.measured[load][number] = generate(target, load, window)
-            results.memory_mb[load] = target.server.resident_mb()
-    return results
-
-
-def generate(target: Target, load: Load, seconds: float, count: int | None = None) -> Measured:
-    """Send requests for some seconds, or that many of them, from a worker process."""
-    job = serve_worker.Job(
-        host=target.server.host,
-        port=target.server.port,
-        path=target.path,
-        bodies=target.bodies,
-        expected=target.expected,
-        connections=load.connections,
-        rate=load.rate,
-        seconds=seconds,
-        count=count,
-    )
-    return Measured(**run_worker("seq2see.bench.serve_worker", asdict(job), {}))
-
-
 def alone(load: Load) -> Load:
     """The same load on the server without batching."""
     return Load(ALONE, load.connections, load.rate)
-
-
-def row(load: Load, results: Results, reference: Load) -> Row:
-    """Summarise the rounds of a load, beside the offline rate and a reference load."""
-    measured = results.measured[load]
-    figures = list(_figures(measured.values()))
-    rates = {number: result.sentences_per_second for number, result in measured.items()}
-    other = {
-        number: result.sentences_per_second
-        for number, result in results.measured.get(reference, {}).items()
-        if result.sentences_per_second and reference != load
-    }
-    known = [result.wrong for result in measured.values() if result.wrong is not None]
-    summary: dict[str, Any] = medians(figures) if figures else {}
-    shares = [{"share": result.generator_share} for result in measured.values()]
-    return Row(
-        **asdict(load),
-        **summary,
-        errors=sum(result.errors for result in measured.values()),
-        refused=sum(result.refused for result in measured.values()),
-        wrong=sum(known) if known else None,
-        of_offline=_median(ratios(rates, results.offline)),
-        of_batching_off=_median(ratios(rates, other)),
-        generator_share=medians(shares)["share"],
-        memory_mb=results.memory_mb[load],
-    )
-
-
-def _figures(measured: Iterable[Measured]) -> Iterator[dict[str, float]]:
-    """Yield the figures of the rounds in which requests were answered."""
-    for result in measured:
-        values = asdict(result)
-        if result.p50_ms is not None:
-            yield {name: values[name] for name in FIGURES}
-
-
-def _median(values: Sequence[float]) -> float | None:
-    return medians([{"value": value} for value in values])["value"] if values else None

@@ -5,9 +5,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from seq2see.bench.serve import Row, Serving
+from seq2see.bench.serve import Serving
+from seq2see.bench.serve_rounds import Row
 from seq2see.see import figures
 from seq2see.see.tables import table
 
@@ -15,6 +16,7 @@ HEADS = ["load", "requests/s", "sentences/s", "of offline", "p50 ms", "p95 ms", 
 HEADS += ["errors", "refused", "wrong", "generator", "RAM MB"]
 COLOURS = (figures.BLUE, figures.RED, figures.GREEN, figures.GREY)
 MARKS = "osD^"
+OFFLINE: dict[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": "--"}
 
 
 def report(serving: Serving) -> list[str]:
@@ -61,29 +63,25 @@ def draw(serving: Serving) -> Figure:
     throughput, latency = figure.subplots(1, 2)
     closed = [row for row in serving.rows if row.connections is not None]
     for place, server in enumerate(dict.fromkeys(row.server for row in closed)):
-        rows = sorted(
-            (row for row in closed if row.server == server), key=lambda row: row.connections or 0
-        )
-        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
-        counts = [row.connections for row in rows]
-        style: dict[str, Any] = {"color": colour, "marker": mark, "markersize": 4}
-        throughput.plot(counts, [row.sentences_per_second for row in rows], label=server, **style)
+        rows = [row for row in closed if row.server == server]
+        style: dict[str, Any] = {
+            "color": COLOURS[place % len(COLOURS)],
+            "marker": MARKS[place % len(MARKS)],
+            "markersize": 4,
+        }
+        points = [(row.connections or 0, row.sentences_per_second) for row in rows]
+        throughput.plot(*zip(*sorted(points), strict=True), label=server, **style)
         _latencies(latency, rows, style)
     if serving.offline_sentences_per_second is not None:
-        throughput.axhline(
-            serving.offline_sentences_per_second,
-            color="black",
-            linewidth=0.8,
-            linestyle="--",
-            label="offline",
-        )
-    _scale(throughput, closed, "sentences per second")
+        throughput.axhline(serving.offline_sentences_per_second, label="offline", **OFFLINE)
     throughput.set_ylim(bottom=0)
+    figures.label(throughput, "throughput", "connections", "sentences per second")
     latency.set_yscale("log")
     latency.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    latency.yaxis.set_minor_formatter(NullFormatter())
-    _scale(latency, closed, "ms per request: median, and a line to the 99th percentile")
-    throughput.legend(frameon=False, fontsize=8)
+    title = "latency of a request: median, and a line to the 99th percentile"
+    figures.label(latency, title, "connections", "ms")
+    for axes in (throughput, latency):
+        _count_connections(axes, closed)
     return figure
 
 
@@ -93,19 +91,15 @@ def _latencies(axes: Axes, rows: Sequence[Row], style: dict[str, Any]) -> None:
         for row in rows
         if row.connections is not None and row.p50_ms is not None and row.p99_ms is not None
     ]
+    points.sort()
     axes.plot([count for count, *_ in points], [p50 for _, p50, _ in points], **style)
     for count, p50, p99 in points:
         axes.plot([count, count], [p50, p99], color=style["color"], alpha=0.4)
 
 
-def _scale(axes: Axes, rows: Sequence[Row], name: str) -> None:
+def _count_connections(axes: Axes, rows: Sequence[Row]) -> None:
     counts = sorted({row.connections for row in rows if row.connections is not None})
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(counts))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("connections", fontsize=9)
-    axes.set_ylabel(name, fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.grid(color="#e8e8e8", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -6,49 +6,51 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seq2see.cli.bench import Seconds
 from seq2see.cli.options import Beam, Data, Json, check_plain, show
 from seq2see.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from seq2see.bench.serve import Text
 
+Served = Annotated[Path | None, typer.Option("--model", help="The model directory to serve.")]
+Url = Annotated[str | None, typer.Option(help="A server that is running on this machine.")]
+Source = Annotated[
+    Path | None, typer.Option(help="Sentences to send; by default the recipe's test set.")
+]
+Connections = Annotated[
+    list[int], typer.Option(min=1, max=1000, help="Connections of a closed loop; repeatable.")
+]
 Rates = Annotated[
     list[float] | None,
     typer.Option(
         "--rate", min=0.1, help="Also an open loop: requests per second, at random; repeatable."
     ),
 ]
+PerRequest = Annotated[
+    int, typer.Option("--sentences", min=1, max=1000, help="Sentences per request.")
+]
+Limit = Annotated[int, typer.Option(min=1, help="Send at most this many lines.")]
+Window = Annotated[float, typer.Option(min=0.1, help="Seconds of each measurement.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="A .png or .svg file: throughput and latency against connections."),
+]
 
 
 def bench_serve(
-    model: Annotated[
-        Path | None, typer.Option("--model", help="The model directory to serve.")
-    ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="A server that is running on this machine.")
-    ] = None,
-    source: Annotated[
-        Path | None, typer.Option(help="Sentences to send; by default the recipe's test set.")
-    ] = None,
+    model: Served = None,
+    url: Url = None,
+    source: Source = None,
     data: Data = None,
-    connections: Annotated[
-        list[int], typer.Option(min=1, max=1000, help="Connections of a closed loop; repeatable.")
-    ] = [1, 8, 64],  # noqa: B006
+    connections: Connections = [1, 8, 64],  # noqa: B006
     rates: Rates = None,
-    per_request: Annotated[
-        int, typer.Option("--sentences", min=1, max=1000, help="Sentences per request.")
-    ] = 1,
+    per_request: PerRequest = 1,
     beam: Beam = None,
-    limit: Annotated[int, typer.Option(min=1, help="Send at most this many lines.")] = 1000,
-    window: Annotated[float, typer.Option(min=0.1, help="Seconds of each measurement.")] = 5.0,
-    seconds: Annotated[
-        float,
-        typer.Option("--seconds", min=0, help="Time budget for rounds; the first always runs."),
-    ] = 120.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A .png or .svg file: throughput and latency against connections."),
-    ] = None,
+    limit: Limit = 1000,
+    window: Window = 5.0,
+    seconds: Seconds = 120.0,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure a server under load: throughput, latency, errors.
@@ -56,7 +58,7 @@ def bench_serve(
     Starts servers for --model, with batching and without, or measures the one at --url. Every
     answer is compared with the offline translation of --model.
     """
-    from seq2see.bench.serve import bench_serve
+    from seq2see.bench.serve import Plan, bench_serve
     from seq2see.bench.serve_report import draw, report
     from seq2see.see import figures
 
@@ -64,16 +66,10 @@ def bench_serve(
         raise InputError("--model DIR or --url URL is missing: which server is to be measured?")
     if out is not None:
         figures.check(out)
-    serving = bench_serve(
-        model,
-        _text(model, source, data, limit, per_request),
-        url=url,
-        connections=connections,
-        rates=rates or [],
-        beam=beam,
-        window=window,
-        seconds=seconds,
-    )
+    text = _text(model, source, data, limit, per_request)
+    plan = Plan(connections, rates or [], beam, window, seconds)
+    serving = bench_serve(model, text, plan, url)
+    # Printed before the figure is written: a full disk must not lose minutes of work.
     show(asdict(serving), report(serving), as_json)
     if out is not None:
         figures.save(draw(serving), out)

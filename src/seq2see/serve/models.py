@@ -119,6 +119,11 @@ def exported(directory: Path) -> Path:
     return out
 
 
+def _batch_tokens(engine: TranslationEngine) -> int:
+    """The size of batches that an export was found to be fastest with, or a usual one."""
+    return engine.setting.batch_tokens if isinstance(engine, Engine) else TORCH_BATCH
+
+
 class Models:
     """All models of a server."""
 
@@ -155,9 +160,7 @@ class Models:
                 target=data.target,
                 kind=kind,
                 engine=engine,
-                batch_tokens=engine.setting.batch_tokens
-                if isinstance(engine, Engine)
-                else TORCH_BATCH,
+                batch_tokens=self.settings.batch_tokens or _batch_tokens(engine),
                 batcher=batcher,
                 cache=Cache(self.settings.cache),
                 metrics=self.metrics,
