@@ -10,15 +10,17 @@ from typing import Any
 import psutil
 import pytest
 
-from seq2see.bench.serve import ALONE, BATCHED, Plan, Serving, Text, bench_serve, command
+from seq2see.bench.serve import ALONE, BATCHED, Plan, Serving, bench_serve, command
 from seq2see.bench.serve_report import HEADS, draw, report
 from seq2see.bench.serve_rounds import Load, Results, row
 from seq2see.bench.serve_worker import Measured
 from seq2see.bench.server_process import running, serving
+from seq2see.bench.translate import Text
 from seq2see.cli import main as cli
 from seq2see.errors import InputError, WorkError
 
 SOURCES = ["drei acht eins", "neun sieben", "fünf", "zwei zehn vier sechs", "acht acht drei"]
+TEXT = Text("toy", SOURCES, [])
 KEYS = {"server", "connections", "requests_per_second", "sentences_per_second", "p50_ms", "p95_ms"}
 KEYS |= {"p99_ms", "errors", "refused", "wrong", "generator_share", "of_offline"}
 
@@ -31,9 +33,8 @@ def silent(line: str) -> None:
 def served(exported: Path) -> Serving:
     """The one run that starts servers with batching and without."""
     pytest.importorskip("uvicorn")
-    text = Text("toy", SOURCES, per_request=2)
-    plan = Plan([1, 4], [30.0], window=0.4, seconds=0)
-    return bench_serve(exported, text, plan, say=silent)
+    plan = Plan([1, 4], [30.0], per_request=2, window=0.4, seconds=0)
+    return bench_serve(exported, TEXT, plan, say=silent)
 
 
 def test_every_load_is_measured_and_every_answer_is_right(served: Serving) -> None:
@@ -130,7 +131,7 @@ def test_load_is_sent_to_this_machine_alone(url: str) -> None:
 def test_a_model_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     with pytest.raises(WorkError, match=r"ended with code 2: .*gone"):
-        bench_serve(tmp_path / "gone", Text("toy", SOURCES), Plan(), say=silent)
+        bench_serve(tmp_path / "gone", TEXT, Plan(), say=silent)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from seq2see.bench.process import run_worker
 from seq2see.bench.rounds import rounds
 from seq2see.bench.serve_rounds import Load, Row, Target, in_turn, median, row
 from seq2see.bench.server_process import Server, running, serving
+from seq2see.bench.translate import Text
 from seq2see.ct2 import engine as ct2
 from seq2see.errors import InputError
 from seq2see.scoring.card import machine
@@ -24,25 +25,12 @@ PATH = "/v1/translate"
 
 
 @dataclass(frozen=True)
-class Text:
-    """Sentences to send, some per request."""
-
-    name: str
-    sources: list[str]
-    per_request: int = 1
-
-    def groups(self, texts: Sequence[str]) -> list[list[str]]:
-        """Divide texts, one for each source, among the requests."""
-        size = self.per_request
-        return [list(texts[start : start + size]) for start in range(0, len(texts), size)]
-
-
-@dataclass(frozen=True)
 class Plan:
     """Loads to measure, and for how long."""
 
     connections: Sequence[int] = (1, 8, 64)  # of closed loops
     rates: Sequence[float] = ()  # of open loops
+    per_request: int = 1  # sentences
     beam: int | None = None
     window: float = 5.0  # seconds of one measurement
     seconds: float = 120.0  # for all rounds; the first always runs
@@ -85,9 +73,7 @@ def bench_serve(
         servers = _servers(model, url, stack, say)
         engine = None if model is None else engine_directory(model)
         expected = None if engine is None else offline(engine, text, plan.beam, 0.0).outputs
-        targets = {
-            name: ours(server, text, plan.beam, expected) for name, server in servers.items()
-        }
+        targets = {name: ours(server, text, plan, expected) for name, server in servers.items()}
         loads = [Load(name, count) for name in servers for count in plan.connections]
         # An open loop is for the server as it is used: without batching it would only queue.
         loads += [Load(next(iter(servers)), None, rate) for rate in plan.rates]
@@ -107,7 +93,7 @@ def bench_serve(
         url=url,
         text=text.name,
         sentences=len(text.sources),
-        sentences_per_request=text.per_request,
+        sentences_per_request=plan.per_request,
         window_seconds=plan.window,
         rounds=max(map(len, results.measured.values())),
         rows=[row(load, results, alone(load)) for load in loads],
@@ -148,14 +134,20 @@ def engine_directory(model: Path) -> Path:
         return model
 
 
-def ours(server: Server, text: Text, beam: int | None, expected: list[str] | None) -> Target:
+def ours(server: Server, text: Text, plan: Plan, expected: list[str] | None) -> Target:
     """Requests of our own interface."""
-    settings = {} if beam is None else {"beam": beam}
+    settings = {} if plan.beam is None else {"beam": plan.beam}
+    size = plan.per_request
     bodies = [
-        {"text": group[0] if text.per_request == 1 else group, **settings}
-        for group in text.groups(text.sources)
+        {"text": group[0] if size == 1 else group, **settings}
+        for group in groups(text.sources, size)
     ]
-    return Target(server, PATH, bodies, None if expected is None else text.groups(expected))
+    return Target(server, PATH, bodies, None if expected is None else groups(expected, size))
+
+
+def groups(texts: Sequence[str], size: int) -> list[list[str]]:
+    """Divide texts, or their translations, among requests."""
+    return [list(texts[start : start + size]) for start in range(0, len(texts), size)]
 
 
 def offline(model: Path, text: Text, beam: int | None, seconds: float) -> offline_worker.Measured:

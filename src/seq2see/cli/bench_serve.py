@@ -11,7 +11,7 @@ from seq2see.cli.options import Beam, Data, Json, check_plain, show
 from seq2see.errors import InputError, WorkError
 
 if TYPE_CHECKING:
-    from seq2see.bench.serve import Text
+    from seq2see.bench.translate import Text
 
 Served = Annotated[Path | None, typer.Option("--model", help="The model directory to serve.")]
 Url = Annotated[str | None, typer.Option(help="A server that is running on this machine.")]
@@ -66,8 +66,8 @@ def bench_serve(
         raise InputError("--model DIR or --url URL is missing: which server is to be measured?")
     if out is not None:
         figures.check(out)
-    text = _text(model, source, data, limit, per_request)
-    plan = Plan(connections, rates or [], beam, window, seconds)
+    text = _text(model, source, data, limit)
+    plan = Plan(connections, rates or [], per_request, beam, window, seconds)
     serving = bench_serve(model, text, plan, url)
     # Printed before the figure is written: a full disk must not lose minutes of work.
     show(asdict(serving), report(serving), as_json)
@@ -77,12 +77,9 @@ def bench_serve(
         raise WorkError(f"{sum(serving.failures.values())} requests failed")
 
 
-def _text(
-    model: Path | None, source: Path | None, data: Path | None, limit: int, per_request: int
-) -> "Text":
+def _text(model: Path | None, source: Path | None, data: Path | None, limit: int) -> "Text":
     """Read the sentences to send; empty lines are left out."""
-    from seq2see.bench.serve import Text
-    from seq2see.bench.translate import test_text
+    from seq2see.bench.translate import Text, test_text
     from seq2see.recipe.schema import Recipe
     from seq2see.text.lines import read_lines
 
@@ -94,4 +91,4 @@ def _text(
         name, lines = text.name, text.sources
     else:
         raise InputError("--url needs --source FILE, the sentences to send")
-    return Text(name, [line for line in lines if line.strip()][:limit], per_request)
+    return Text(name, [line for line in lines if line.strip()][:limit], [])
