@@ -17,6 +17,7 @@ from tables import (
     readme,
     reproduction,
     scores,
+    serving,
     speed,
     stable_diffusion,
 )
@@ -63,6 +64,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "peers translation": peers.translation,
         "utilisation": speed.utilisation,
         "frontier": speed.frontier,
+        "serve": serving.servers,
+        "serve, sustained": serving.sustained,
         "busy": speed.busy,
         "optimizers": speed.optimizers,
     },
