@@ -13,7 +13,7 @@ from seq2see.bench.process import run_worker
 from seq2see.bench.rounds import medians, percentile, rounds, turns
 from seq2see.bench.translate_worker import Job, Measured, Setting
 from seq2see.ct2.convert import convert, refuse
-from seq2see.ct2.engine import cores, library
+from seq2see.ct2.library import cores, library
 from seq2see.ct2.parity import logged, sentences
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import Recipe

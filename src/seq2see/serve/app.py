@@ -1,13 +1,17 @@
 """The HTTP application."""
 
+from typing import Any
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 import seq2see
-from seq2see.serve import native, page
+from seq2see.errors import InputError
+from seq2see.serve import libretranslate, native, page
 from seq2see.serve.answers import answer
 from seq2see.serve.gate import Gate
 from seq2see.serve.models import Models
@@ -15,8 +19,9 @@ from seq2see.serve.problems import Problem
 from seq2see.serve.schemas import Status
 
 
-def build(models: Models) -> Gate:
-    """Build the application that serves these models."""
+def build(models: Models) -> tuple[Any, Gate]:
+    """Build the application that serves these models, and the gate inside it."""
+    settings = models.settings
     app = FastAPI(
         title="seq2see",
         version=seq2see.__version__,
@@ -24,12 +29,21 @@ def build(models: Models) -> Gate:
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
     )
-    gate = Gate(app, models.settings.limits, models.metrics)
+    gate = Gate(app, settings, models.metrics)
     app.include_router(native.routes(models))
+    app.include_router(libretranslate.routes(models, app.openapi))
     app.include_router(page.routes())
     _add_operation(app, models, gate)
     _add_problems(app)
-    return gate
+    if not settings.origins:
+        return gate, gate
+    allowed: dict[str, Any] = {
+        "allow_origins": settings.origins,
+        "allow_methods": ["GET", "POST"],
+        "allow_headers": ["authorization", "content-type", "x-request-id"],
+        "expose_headers": ["retry-after", "x-request-id"],
+    }
+    return CORSMiddleware(gate, **allowed), gate
 
 
 def _add_operation(app: FastAPI, models: Models, gate: Gate) -> None:
@@ -61,6 +75,10 @@ def _add_problems(app: FastAPI) -> None:
         response = answer({"error": error.message}, error.status)
         response.headers.update(error.headers)
         return response
+
+    @app.exception_handler(InputError)
+    async def wrong_input(request: Request, error: InputError) -> Response:
+        return answer({"error": str(error)}, 422)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from seq2see.serve.metrics import Metrics
 from seq2see.serve.problems import busy
+from seq2see.serve.similar import around
 
 Ids = list[int]
 
@@ -135,23 +136,9 @@ class Batcher:
         window = [heapq.heappop(self._queue) for _ in range(min(WINDOW, len(self._queue)))]
         alike = [entry for entry in window if entry[2].work == first.work]
         alike.sort(key=lambda entry: entry[2].tokens)
-        start = end = next(i for i, entry in enumerate(alike) if entry[2] is first)
-        end += 1
-        while end - start < share:
-            longer = alike[end][2].tokens if end < len(alike) else None
-            shorter = alike[start - 1][2].tokens if start > 0 else None
-            if longer is None and shorter is None:
-                break
-            take_longer = shorter is None or (
-                longer is not None and longer - first.tokens <= first.tokens - shorter
-            )
-            longest = longer if take_longer and longer is not None else alike[end - 1][2].tokens
-            if end - start >= first.work.largest(longest):
-                break
-            if take_longer:
-                end += 1
-            else:
-                start -= 1
+        place = next(i for i, entry in enumerate(alike) if entry[2] is first)
+        lengths = [entry[2].tokens for entry in alike]
+        start, end = around(lengths, place, share, first.work.largest)
         chosen = {id(entry[2]) for entry in alike[start:end]}
         for entry in window:
             if id(entry[2]) not in chosen:

@@ -7,13 +7,15 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
+from seq2see.serve.answers import answer
 from seq2see.serve.logs import failure, log
 from seq2see.serve.metrics import Metrics
 from seq2see.serve.problems import ClientGone, Problem
-from seq2see.serve.settings import Limits
+from seq2see.serve.settings import Settings
+from seq2see.serve.token import bearer, equal
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -34,6 +36,8 @@ SECURITY = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+PROTECTED = ("/v1/", "/metrics")
+UNAUTHORISED = {"www-authenticate": "Bearer"}
 CLOSE = (b"connection", b"close")
 GONE = 499  # in the log alone: the client did not wait for an answer
 
@@ -41,10 +45,11 @@ GONE = 499  # in the log alone: the client did not wait for an answer
 class Gate:
     """Wraps the application; every request passes here first."""
 
-    def __init__(self, app: App, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
         self.app = app
-        self.limits = limits
+        self.limits = settings.limits
         self.metrics = metrics
+        self._token = settings.token
         self.draining = False
         self._start = secrets.token_hex(4)
         self._numbers = itertools.count(1)
@@ -55,7 +60,13 @@ class Gate:
         passage = Passage(self, scope, receive, send)
         begun = time.perf_counter()
         try:
-            await self.app(scope, passage.receive, passage.send)
+            if self.allows(scope):
+                await passage.read()
+                await self.app(scope, passage.receive, passage.send)
+            else:
+                await passage.refuse(401, "the token is missing or wrong", UNAUTHORISED)
+        except Problem as problem:
+            await passage.refuse(problem.status, problem.message)
         except (ClientGone, ConnectionError):
             passage.status = GONE
         except Exception:
@@ -77,6 +88,15 @@ class Gate:
             ms=round(1000 * seconds, 2),
         )
 
+    def allows(self, scope: MutableMapping[str, Any]) -> bool:
+        """Whether a request may pass: without a token, or with the right one where it is needed.
+
+        LibreTranslate's clients send it in the body, so their routes compare it themselves.
+        """
+        if self._token is None or not scope["path"].startswith(PROTECTED):
+            return True
+        return equal(self._token, bearer(scope["headers"]))
+
     def next_id(self, headers: list[tuple[bytes, bytes]]) -> str:
         """The client's X-Request-ID if it is harmless, else one of ours."""
         for name, value in headers:
@@ -94,35 +114,44 @@ class Passage:
         self.gate = gate
         self.id = gate.next_id(scope["headers"])
         self.status: int | None = None
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
         self._receive = receive
         self._send = send
-        self._read = 0
-        self._until: float | None = None
-        self._complete = False
-        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
-        self._announced = int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+        self._body: bytes | None = None
+        self._unread = False
 
-    async def receive(self) -> Message:
-        """Receive a part of the body, within the bounds of size and time."""
+    async def read(self) -> None:
+        """Read the body, within the bounds of size and time."""
         limits = self.gate.limits
-        if self._announced > limits.body:
+        begun = time.perf_counter()
+        self._unread = True
+        if any(
+            name == b"content-length" and int(value) > limits.body for name, value in self._headers
+        ):
             raise Problem(413, f"the body is larger than {limits.body} bytes")
-        if self._complete:
-            return await self._receive()
-        now = time.perf_counter()
-        self._until = self._until or now + limits.body_seconds
+        body = b""
         try:
-            message = await asyncio.wait_for(self._receive(), self._until - now)
+            async with asyncio.timeout(limits.body_seconds):
+                while self._unread:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientGone
+                    body += message.get("body", b"")
+                    if len(body) > limits.body:
+                        raise Problem(413, f"the body is larger than {limits.body} bytes")
+                    self._unread = message.get("more_body", False)
         except TimeoutError:
             rule = f"the body did not come within {limits.body_seconds:g} seconds"
             raise Problem(408, rule) from None
-        self._read += len(message.get("body", b""))
-        if self._read > limits.body:
-            raise Problem(413, f"the body is larger than {limits.body} bytes")
-        if not message.get("more_body", False):
-            self._complete = True
-            self.gate.metrics.reading.observe(time.perf_counter() - now)
-        return message
+        self._body = body
+        self.gate.metrics.reading.observe(time.perf_counter() - begun)
+
+    async def receive(self) -> Message:
+        """Hand the body on, whole; then wait for the client to go."""
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; a client that does not read it is left."""
@@ -131,18 +160,20 @@ class Passage:
             headers = message["headers"] = [*message["headers"], *SECURITY]
             headers.append((b"x-request-id", self.id.encode()))
             # What is left of a body that was not read would be taken for the next request.
-            if self.gate.draining or (not self._complete and self.status >= 400):
+            if self.gate.draining or self._unread:
                 headers.append(CLOSE)
         try:
-            await asyncio.wait_for(self._send(message), self.gate.limits.send_seconds)
+            async with asyncio.timeout(self.gate.limits.send_seconds):
+                await self._send(message)
         except TimeoutError:
             raise ClientGone from None
 
-    async def refuse(self, status: int, message: str) -> None:
+    async def refuse(
+        self, status: int, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         """Answer with an error."""
-        from seq2see.serve.answers import answer
-
         response = answer({"error": message}, status)
+        response.headers.update(headers or {})
         await self.send(
             {"type": "http.response.start", "status": status, "headers": response.raw_headers}
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import SHORTLIST, Engine, Setting, cores
+from seq2see.ct2.engine import SHORTLIST, Engine, Setting
+from seq2see.ct2.library import cores
 from seq2see.errors import InputError
 from seq2see.serve.batching import Batcher
 from seq2see.serve.cache import Cache
@@ -179,7 +180,9 @@ class Models:
             await served.batcher.close()
         log("reloaded", models=len(opened))
 
-    def choose(self, name: str | None, source: str | None, target: str | None) -> list[Served]:
+    def choose(
+        self, name: str | None, source: str | None, target: str | None, status: int = 422
+    ) -> list[Served]:
         """Return the models that a request may mean; refuse if there are none."""
         if name is not None and name not in self._served:
             raise Problem(422, f"model is not one of {', '.join(self._served)}")
@@ -192,5 +195,5 @@ class Models:
         ]
         if not choice:
             pairs = sorted({f"{served.source}→{served.target}" for served in self})
-            raise Problem(422, f"no model for these languages; there are {', '.join(pairs)}")
+            raise Problem(status, f"no model for these languages; there are {', '.join(pairs)}")
         return choice

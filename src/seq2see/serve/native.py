@@ -7,6 +7,7 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
 
 from seq2see.decoding.long_text import Translation
+from seq2see.scoring.likelihood import Scored
 from seq2see.serve.answers import REFUSALS, answer
 from seq2see.serve.detect import detect
 from seq2see.serve.models import Models, Served
@@ -38,9 +39,13 @@ SCORE_EXAMPLES = {
 
 
 def check_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
-    """Refuse more texts or characters than a request may have."""
+    """Refuse more texts or characters than a request may have, and what is no text."""
     if len(texts) > limits.texts:
         raise Problem(422, f"{name} has {len(texts)} texts; at most {limits.texts} are allowed")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise Problem(422, f"{name} has half a surrogate pair, which is no character") from None
     characters = sum(map(len, texts))
     if characters > limits.characters:
         rule = f"at most {limits.characters} are allowed"
@@ -49,14 +54,23 @@ def check_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
 
 def options(asked: TranslateRequest, served: Served, limits: Limits) -> Options:
     """Complete a request's search settings, within the bounds."""
-    if asked.prefix is not None or asked.glossary is not None or asked.format != "text":
-        raise Problem(422, "prefix, glossary and format html are not supported yet")
+    if asked.glossary is not None or asked.format != "text":
+        raise Problem(422, "glossary and format html are not supported yet")
     beam = asked.beam or max(served.engine.recipe.decode.beam, 1)
     if beam > limits.beam:
         raise Problem(422, f"beam is {beam}; at most {limits.beam} is allowed")
     if asked.n_best > beam:
         raise Problem(422, f"n_best is {asked.n_best}; it must be at most the beam, {beam}")
     return Options(beam, asked.n_best)
+
+
+def prefixes_of(asked: TranslateRequest, count: int) -> list[str]:
+    """Return the forced beginning of each translation."""
+    if asked.prefix is None or isinstance(asked.prefix, str):
+        return [asked.prefix or ""] * count
+    if len(asked.prefix) != count:
+        raise Problem(422, f"prefix has {len(asked.prefix)} texts for {count}; they must pair up")
+    return asked.prefix
 
 
 def chosen(models: Models, asked: TranslateRequest, texts: Sequence[str]) -> Served:
@@ -78,9 +92,30 @@ def translation(translations: Sequence[Translation], n_best: int) -> dict[str, A
     return values
 
 
-def routes(models: Models) -> APIRouter:
-    """Build the routes under /v1."""
-    router = APIRouter(prefix="/v1", tags=["translation"])
+def score_values(scored: Scored) -> dict[str, Any]:
+    """One pair's part of the answer."""
+    tokens = zip(scored.tokens, scored.log_probabilities, strict=True)
+    return {
+        "log_probability": scored.log_probability,
+        "tokens": [{"token": token, "log_probability": p} for token, p in tokens],
+    }
+
+
+def model_values(served: Served) -> dict[str, Any]:
+    """One model's part of the answer."""
+    recipe = served.engine.recipe
+    return {
+        "name": served.name,
+        "source": served.source,
+        "target": served.target,
+        "engine": served.kind,
+        "beam": recipe.decode.beam,
+        "max_length": recipe.data.max_length,
+    }
+
+
+def add_translate(router: APIRouter, models: Models) -> None:
+    """Add the route that translates."""
     limits = models.settings.limits
 
     @router.post("/translate", response_model=TranslateResponse, responses=REFUSALS)
@@ -91,10 +126,12 @@ def routes(models: Models) -> APIRouter:
         """Translate one text or several."""
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
         check_texts("text", texts, limits)
+        prefixes = prefixes_of(asked, len(texts))
+        check_texts("prefix", prefixes, limits)
         served = chosen(models, asked, texts)
         how = options(asked, served, limits)
         with patience(request, limits.deadline) as waiting:
-            results = await translate_texts(served, texts, how, waiting)
+            results = await translate_texts(served, texts, prefixes, how, waiting)
         return answer(
             {
                 "model": served.name,
@@ -103,6 +140,11 @@ def routes(models: Models) -> APIRouter:
                 "translations": [translation(result, how.n_best) for result in results],
             }
         )
+
+
+def add_score(router: APIRouter, models: Models) -> None:
+    """Add the route that scores given translations."""
+    limits = models.settings.limits
 
     @router.post("/score", response_model=ScoreResponse, responses=REFUSALS)
     async def score(
@@ -118,33 +160,22 @@ def routes(models: Models) -> APIRouter:
         served = models.choose(asked.model, None, None)[0]
         with patience(request, limits.deadline) as waiting:
             scores = await score_texts(served, asked.source, asked.target, waiting)
-        rows = []
-        for scored in scores:
-            tokens = zip(scored.tokens, scored.log_probabilities, strict=True)
-            rows.append(
-                {
-                    "log_probability": scored.log_probability,
-                    "tokens": [{"token": token, "log_probability": p} for token, p in tokens],
-                }
-            )
-        return answer({"model": served.name, "scores": rows})
+        return answer({"model": served.name, "scores": [score_values(one) for one in scores]})
+
+
+def add_models(router: APIRouter, models: Models) -> None:
+    """Add the route that lists the models."""
 
     @router.get("/models", response_model=ModelList, responses=REFUSALS)
     async def list_models() -> Response:
         """List the loaded models; the first is the default."""
-        rows = []
-        for served in models:
-            recipe = served.engine.recipe
-            rows.append(
-                {
-                    "name": served.name,
-                    "source": served.source,
-                    "target": served.target,
-                    "engine": served.kind,
-                    "beam": recipe.decode.beam,
-                    "max_length": recipe.data.max_length,
-                }
-            )
-        return answer({"models": rows})
+        return answer({"models": [model_values(served) for served in models]})
 
+
+def routes(models: Models) -> APIRouter:
+    """Build the routes under /v1."""
+    router = APIRouter(prefix="/v1", tags=["translation"])
+    add_translate(router, models)
+    add_score(router, models)
+    add_models(router, models)
     return router

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from seq2see.errors import WorkError
-from seq2see.serve import logs
+from seq2see.serve import detect, logs
 from seq2see.serve.app import build
 from seq2see.serve.logs import log
 from seq2see.serve.models import Models
@@ -82,13 +82,14 @@ def run(models: Models, host: str, port: int) -> None:
     logs.start()
     warn_of_openness(host, models.settings.token)
     opened = models.open()
+    detect.load()
     limits = models.settings.limits
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    gate = build(models)
+    application, gate = build(models)
     protocol = type("BoundedConnection", (Connection,), {"limits": limits})
     config = uvicorn.Config(
-        gate,
+        application,
         host=host,
         port=port,
         loop="uvloop",

@@ -9,12 +9,13 @@ from seq2see.scoring.likelihood import Scored
 from seq2see.serve.batching import Ids
 from seq2see.serve.models import Served
 from seq2see.serve.patience import Patience
+from seq2see.serve.problems import Problem
 from seq2see.tasks.translation_engine import TranslationEngine
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a text is translated."""
+    """Search settings of a text."""
 
     beam: int
     n_best: int = 1
@@ -26,6 +27,7 @@ class _Sentence:
 
     ids: Ids
     n_best: int
+    prefix: Ids
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class _Translate:
     def run(self, batch: list[_Sentence]) -> list[list[Translation]]:
         sources = [sentence.ids for sentence in batch]
         n_best = max(sentence.n_best for sentence in batch)
-        rows = self.engine.hypotheses(sources, self.config, n_best)
+        prefixes = [sentence.prefix for sentence in batch]
+        forced = prefixes if any(prefixes) else None
+        rows = self.engine.hypotheses(sources, self.config, n_best, forced)
         target = self.engine.tokenizers.target
         return [
             decode(row[: sentence.n_best], target)
@@ -71,23 +75,45 @@ class _Score:
 
 
 async def translate_texts(
-    served: Served, texts: Sequence[str], options: Options, patience: Patience
+    served: Served,
+    texts: Sequence[str],
+    prefixes: Sequence[str],
+    options: Options,
+    patience: Patience,
 ) -> list[list[Translation]]:
-    """Translate texts; return the n best translations of each, best first."""
-    results: list[list[Translation]] = [served.cache.get(text, options) for text in texts]
+    """Translate texts; return the n best translations of each, best first.
+
+    They begin with the prefix of their text, unless that is empty.
+    """
+    keys = list(zip(texts, prefixes, strict=True))
+    results: list[list[Translation]] = [served.cache.get(key, options) for key in keys]
     missing = [place for place, result in enumerate(results) if result is None]
     served.count(len(texts), len(texts) - len(missing))
     engine = served.engine
     limit = engine.recipe.data.max_length
     source = engine.tokenizers.source
     pieces = [encode_pieces(texts[place], source, limit) for place in missing]
-    sentences = [_Sentence(ids, options.n_best) for row in pieces for ids in row]
+    sentences = []
+    for place, row in zip(missing, pieces, strict=True):
+        forced = prefix_ids(engine, prefixes[place])
+        for ids in row:
+            sentences.append(_Sentence(ids, options.n_best, forced))
+            forced = []
     work = _Translate(engine, Search.of(engine.recipe, options.beam), served.batch_tokens)
     translated = iter(await served.batcher.run(work, sentences, patience.add))
     for place, row in zip(missing, pieces, strict=True):
         results[place] = join([next(translated) for _ in row])
-        served.cache.put(texts[place], options, results[place])
+        served.cache.put(keys[place], options, results[place])
     return results
+
+
+def prefix_ids(engine: TranslationEngine, prefix: str) -> Ids:
+    """Encode the forced beginning of a translation; refuse one that the model cannot take."""
+    ids = engine.tokenizers.target.encode(prefix) if prefix else []
+    limit = engine.recipe.data.max_length
+    if len(ids) >= limit:
+        raise Problem(422, f"prefix has {len(ids)} tokens; fewer than {limit} are allowed")
+    return ids
 
 
 async def score_texts(
