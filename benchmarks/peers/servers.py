@@ -10,7 +10,7 @@ from typing import Any
 import venvs
 
 from seq2see.bench.serve import BATCHING_OFF, PATH, WITHOUT_CACHE, command
-from seq2see.ct2.engine import cores
+from seq2see.ct2.library import cores
 from seq2see.recipe.schema import Recipe
 
 HERE = Path(__file__).parent.resolve()

@@ -30,6 +30,7 @@ class Handler(BaseHTTPRequestHandler):
     turn = threading.Lock()
     now = 0
     most = 0
+    authorization: str | None = None
 
     def do_POST(self) -> None:
         with self.lock:
@@ -43,6 +44,7 @@ class Handler(BaseHTTPRequestHandler):
             Handler.now -= 1
 
     def _answer(self, texts: list[str]) -> None:
+        Handler.authorization = self.headers["Authorization"]
         demand = texts[0].partition(" ")[0]
         status = {"busy": 503, "broken": 500}.get(demand, 200)
         if demand == "slow":
@@ -128,6 +130,15 @@ def test_lists_count_as_sentences_and_libretranslates_answers_are_read(port: int
 
 def test_without_expectations_nothing_is_called_wrong(port: int) -> None:
     assert run(port, ["one"], count=3)[0].wrong is None
+
+
+def test_the_token_of_the_environment_is_sent(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEQ2SEE_TOKEN", raising=False)
+    run(port, ["one"], count=1)
+    assert Handler.authorization is None
+    monkeypatch.setenv("SEQ2SEE_TOKEN", "a token of the test")
+    run(port, ["one"], count=1)
+    assert Handler.authorization == "Bearer a token of the test"
 
 
 def test_a_closed_loop_keeps_its_connections_busy_and_opens_no_more(port: int) -> None:

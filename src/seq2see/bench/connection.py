@@ -93,10 +93,14 @@ async def connect(host: str, port: int) -> Connection:
     return connection
 
 
-def encoded(host: str, port: int, path: str, body: bytes) -> bytes:
+def encoded(host: str, port: int, path: str, body: bytes, token: str | None) -> bytes:
     """Return the bytes of a POST of JSON."""
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {host}:{port}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    if token is not None:
+        lines.append(f"Authorization: Bearer {token}")
+    return "\r\n".join(lines).encode() + HEADERS_END + body

@@ -20,7 +20,9 @@ from typing import Any
 
 from seq2see.bench.connection import Broken, Connection, connect, encoded
 from seq2see.bench.rounds import percentile
-from seq2see.ct2.engine import cores
+from seq2see.ct2.library import cores
+from seq2see.errors import InputError
+from seq2see.serve.settings import read_token
 
 WARM_UP = 0.1  # of the measured seconds, before them
 REFUSED = 503
@@ -80,8 +82,10 @@ class Generator:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.sent: list[Sent] = []
+        token = read_token(None)
         self._requests = [
-            encoded(job.host, job.port, job.path, json.dumps(body).encode()) for body in job.bodies
+            encoded(job.host, job.port, job.path, json.dumps(body).encode(), token)
+            for body in job.bodies
         ]
         self._numbers = itertools.cycle(range(len(job.bodies)))
         self._left = job.count if job.count is not None else sys.maxsize
@@ -246,8 +250,11 @@ def _text(body: Any) -> Any:
 
 
 def main() -> None:
-    """Read the job, send its requests, print the figures."""
-    generator = Generator(Job(**json.load(sys.stdin)))
+    """Read the job, send its requests, print the figures or, on stderr, why there are none."""
+    try:
+        generator = Generator(Job(**json.load(sys.stdin)))
+    except InputError as error:
+        sys.exit(str(error))
     asyncio.run(generator.run())
     json.dump(asdict(measured(generator)), sys.stdout)
 
