@@ -1,11 +1,11 @@
 """A model that `seq2see export` wrote, as a package of Argos Translate, for LibreTranslate.
 
-    python argos_package.py EXPORT HOME
+    python argos_package.py EXPORT HOME SOURCE TARGET
 
-Runs in the environment of LibreTranslate. HOME is what XDG_DATA_HOME and XDG_CACHE_HOME of the
-server are set to, under `data` and `cache`. Argos splits sentences by models that it downloads;
-offline, the package brings spaCy's rule-based splitter, which Argos takes with
-ARGOS_CHUNK_TYPE=SPACY.
+Runs in the environment of LibreTranslate. SOURCE and TARGET are language codes. HOME is what
+XDG_DATA_HOME and XDG_CACHE_HOME of the server are set to, under `data` and `cache`. Argos splits
+sentences by models that it downloads; offline, the package brings spaCy's rule-based splitter,
+which Argos takes with ARGOS_CHUNK_TYPE=SPACY.
 """
 
 import json
@@ -18,17 +18,9 @@ import spacy
 NAMES = {"de": "German", "en": "English", "fr": "French", "zh": "Chinese"}
 
 
-def languages(recipe: str) -> tuple[str, str]:
-    """Read the language codes of a recipe."""
-    import tomllib
-
-    data = tomllib.loads(recipe)["data"]
-    return data["source"], data["target"]
-
-
 def main() -> None:
-    export, home = map(Path, sys.argv[1:])
-    source, target = languages((export / "recipe.toml").read_text(encoding="utf-8"))
+    export, home = map(Path, sys.argv[1:3])
+    source, target = sys.argv[3:]
     argos = home / "data" / "argos-translate"
     shutil.rmtree(home, ignore_errors=True)
     package = argos / "packages" / f"translate-{source}_{target}"

@@ -56,10 +56,9 @@ def _ours(text: str) -> Body:
 
 def _libretranslate(export: Path, home: Path) -> list[Peer]:
     interpreter = str(venvs.ensure("libretranslate").absolute())
-    subprocess.run(
-        [interpreter, str(HERE / "argos_package.py"), str(export), str(home)], check=True
-    )
     data = Recipe.load(export / "recipe.toml").data
+    package = [str(HERE / "argos_package.py"), str(export), str(home), data.source, data.target]
+    subprocess.run([interpreter, *package], check=True)
     environment = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("DATA", "CACHE")}
     environment |= {"XDG_CONFIG_HOME": str(home / "config"), "ARGOS_CHUNK_TYPE": "SPACY"}
     languages = f"{data.source},{data.target}"
