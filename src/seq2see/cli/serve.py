@@ -20,6 +20,12 @@ def serve(
     cache: Annotated[
         int, typer.Option(min=0, help="Translations to remember per model; 0: none.")
     ] = 10_000,
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Source tokens per batch, times the beam; 1: every sentence alone."
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(help="The token that clients must send; by default SEQ2SEE_TOKEN, if set."),
@@ -35,7 +41,12 @@ def serve(
     if engine is not None and engine not in ENGINES:
         raise InputError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
     token = read_token(token_file)
-    settings = Settings(token=token, origins=tuple(allow_origin or ()), cache=cache)
+    settings = Settings(
+        token=token,
+        origins=tuple(allow_origin or ()),
+        cache=cache,
+        batch_tokens=batch_tokens,
+    )
     try:
         from seq2see.serve.models import Models, Place
         from seq2see.serve.run import run

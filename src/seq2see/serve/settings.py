@@ -35,6 +35,7 @@ class Settings:
     token: str | None = None
     origins: tuple[str, ...] = ()  # allowed by CORS
     cache: int = 10_000  # sentences per model; 0: none
+    batch_tokens: int | None = None  # source tokens × beam of a batch; None: the engine's
 
 
 def read_token(path: Path | None) -> str | None:
