@@ -22,7 +22,7 @@ def test_pieces_are_short_enough_and_hold_all_the_text(
     text: str, limit: int, translator: Translator
 ) -> None:
     tokenizer = translator.tokenizers.source
-    pieces = split_text(text, tokenizer, limit)
+    pieces = split_text(text, tokenizer, limit, "de")
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert all(len(tokenizer.encode(piece)) <= limit or len(piece) == 1 for piece in pieces)
     assert len(pieces) == 1 or all(piece.strip() for piece in pieces)
@@ -32,9 +32,18 @@ def test_cuts_are_at_sentences_before_words(translator: Translator) -> None:
     tokenizer = translator.tokenizers.source
     text = "eins zwei. drei vier fünf! sechs"
     limit = max(len(tokenizer.encode(part)) for part in ("eins zwei.", "drei vier fünf! sechs"))
-    assert split_text(text, tokenizer, limit) == ["eins zwei.", "drei vier fünf! sechs"]
+    assert split_text(text, tokenizer, limit, "de") == ["eins zwei.", "drei vier fünf! sechs"]
     limit = max(len(tokenizer.encode(part)) for part in ("eins zwei", "drei vier"))
-    assert split_text("eins zwei drei vier", tokenizer, limit) == ["eins zwei", "drei vier"]
+    assert split_text("eins zwei drei vier", tokenizer, limit, "de") == ["eins zwei", "drei vier"]
+
+
+def test_cuts_are_at_the_marks_of_the_language() -> None:
+    characters: Any = SimpleNamespace(encode=list)
+    text = "我是小明，你呢？他说：“好。”"
+    assert split_text(text, characters, 9, "zh") == ["我是小明，你呢？", "他说：“好。”"]
+    assert split_text(text, characters, 5, "zh") == ["我是小明，", "你呢？", "他说：", "“好。”"]
+    text = "Am 3. Mai kam Dr. Ott. Er aß."
+    assert split_text(text, characters, 25, "de") == ["Am 3. Mai kam Dr. Ott.", "Er aß."]
 
 
 def test_a_stream_is_lines_of_utf8() -> None:

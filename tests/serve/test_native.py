@@ -26,7 +26,7 @@ def test_one_text_gives_a_list_of_one_and_a_list_its_own_length(server: Any) -> 
         "target": "en",
         "translations": [{"text": "three eight one"}],
     }
-    assert server.translate([*KNOWN, "", " "]) == [*KNOWN.values(), "", ""]
+    assert server.translate([*KNOWN, "", " "]) == [*KNOWN.values(), "", " "]
     assert server.translate([]) == []
 
 
@@ -46,6 +46,33 @@ def test_a_translation_begins_with_its_prefix(server: Any) -> None:
     first, second = server.translate(["drei acht", "zwei vier"], prefix=["nine one", ""])
     assert first.startswith("nine one") and second == "two four"
     assert server.translate("zwei vier") == ["two four"]  # not the one that was forced
+
+
+def test_sentences_are_translated_one_by_one_and_what_is_between_them_stays(server: Any) -> None:
+    text = "drei acht.\n\n  - zwei vier\t\n"
+    first, second = server.translate(["drei acht.", "zwei vier"])
+    assert server.translate(text) == [f"{first}\n\n  - {second}\t\n"]
+    body = {"text": text, "n_best": 2}
+    (row,) = server.client.post("/v1/translate", json=body).json()["translations"]
+    assert len(row["alternatives"]) == 2 and row["alternatives"][0]["text"] == row["text"]
+    assert row["alternatives"][1]["text"].count("\n") == 3
+
+
+def test_html_keeps_its_tags(server: Any) -> None:
+    text = '<p class="a">drei <b>acht</b> eins</p>'
+    (html,) = server.translate(text, format="html")
+    assert html.startswith('<p class="a">') and html.endswith("</p>")
+    assert html.count("<b>") == html.count("</b>") == 1
+    libre = {"q": text, "source": "de", "target": "en", "format": "html"}
+    assert server.client.post("/translate", json=libre).json()["translatedText"] == html
+
+
+def test_a_glossary_decides_the_translation_of_its_terms(server: Any) -> None:
+    (text,) = server.translate("drei acht eins", glossary={"acht": "octet"})
+    assert "octet" in text and "eight" not in text
+    assert "glossary: the term" in error(
+        server, "/v1/translate", {"text": "drei", "glossary": {" ": "x"}}
+    )
 
 
 def test_scores_are_those_of_the_engine(server: Any, translator: Translator) -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from seq2see.decoding.hypotheses import Hypothesis
 from seq2see.errors import InputError
+from seq2see.text.documents.sentences import sentences, spaced
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 
-SENTENCE_END = re.compile(r"(?<=[.!?…;:])\s+")
+CLAUSE_END = re.compile(r"(?<=[,.!?…;:])\s+|(?<=[，、。；：！？])")
+BLANK = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def translate(
     pieces: list[list[int]] = []
     bounds = [0]  # text i has pieces[bounds[i] : bounds[i + 1]]
     for line, text in enumerate(texts, start=first_line):
-        encoded = encode_pieces(text, tokenizers.source, limit)
+        encoded = encode_pieces(text, tokenizers, limit)
         if len(encoded) > 1:
             warn(
                 f"line {line}: longer than the model's {limit} tokens; "
@@ -58,36 +60,36 @@ def translate(
         pieces += encoded
         bounds.append(len(pieces))
     decoded = [decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
-    return [join(decoded[start:end]) for start, end in itertools.pairwise(bounds)]
+    return [join(decoded[a:b], tokenizers) for a, b in itertools.pairwise(bounds)]
 
 
-def encode_pieces(text: str, tokenizer: Tokenizer, limit: int) -> list[list[int]]:
+def encode_pieces(text: str, tokenizers: Tokenizers, limit: int) -> list[list[int]]:
     """Encode a text in pieces of at most `limit` tokens; none for a text without tokens."""
+    tokenizer = tokenizers.source
     ids = tokenizer.encode(text.strip())
     if len(ids) <= limit:
         return [ids] if ids else []
-    pieces = (tokenizer.encode(piece) for piece in split_text(text, tokenizer, limit))
-    return [ids for ids in pieces if ids]
+    pieces = split_text(text, tokenizer, limit, tokenizers.languages[0])
+    return [ids for ids in map(tokenizer.encode, pieces) if ids]
 
 
-def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+def split_text(text: str, tokenizer: Tokenizer, limit: int, language: str) -> list[str]:
     """Split a text into pieces of at most `limit` tokens.
 
-    Splits fall between sentences, else between words, else between characters; a single character
-    is never split.
+    Splits fall between sentences, else between clauses, else between words, else between
+    characters; a single character is never split.
     """
     text = text.strip()
     if len(tokenizer.encode(text)) <= limit or len(text) == 1:
         return [text]
-    for units in (SENTENCE_END.split(text), text.split()):
-        if len(units) > 1:
-            middle = len(units) // 2
-            halves = [" ".join(units[:middle]), " ".join(units[middle:])]
-            break
-    else:
-        middle = len(text) // 2
-        halves = [text[:middle], text[middle:]]
-    return [piece for half in halves for piece in split_text(half, tokenizer, limit)]
+    starts = [start for start, _ in sentences(text, language)]
+    for mark in (CLAUSE_END, BLANK):
+        if len(starts) < 2:
+            starts = [0, *(match.end() for match in mark.finditer(text))]
+            starts = [start for start in starts if start < len(text)]
+    middle = starts[len(starts) // 2] if len(starts) > 1 else len(text) // 2
+    halves = (text[:middle], text[middle:])
+    return [piece for half in halves for piece in split_text(half, tokenizer, limit, language)]
 
 
 def decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
@@ -98,14 +100,15 @@ def decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Trans
     ]
 
 
-def join(pieces: list[list[Translation]]) -> list[Translation]:
+def join(pieces: list[list[Translation]], tokenizers: Tokenizers) -> list[Translation]:
     """Join the translations of a text's pieces rank by rank, best with best."""
     if not pieces:
         return [Translation("", 0.0, 0.0)]
+    blank = " " if spaced(tokenizers.languages[1]) else ""
     ranks = zip(*pieces, strict=False)  # as many as every piece has
     return [
         Translation(
-            " ".join(translation.text for translation in translations),
+            blank.join(translation.text for translation in translations),
             sum(translation.log_probability for translation in translations),
             sum(translation.score for translation in translations),
         )

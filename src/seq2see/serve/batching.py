@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from seq2see.serve.metrics import Metrics
-from seq2see.serve.problems import busy
+from seq2see.serve.problems import Problem, busy
 from seq2see.serve.similar import around
 
 Ids = list[int]
@@ -91,7 +91,10 @@ class Batcher:
         """Compute the results of all sentences, in order; refuse them if the queue is full."""
         if not sentences:
             return []
-        if self._queue and len(self._queue) + len(sentences) > self._bound:
+        if len(sentences) > self._bound:
+            rule = f"at most {self._bound} are allowed"
+            raise Problem(413, f"the text has {len(sentences)} sentences; {rule}")
+        if len(self._queue) + len(sentences) > self._bound:
             raise busy(max(1, math.ceil(len(self._queue) / self._rate)))
         ticket = Ticket(len(sentences), self._loop.create_future())
         if ticket_made:
@@ -168,7 +171,7 @@ class Batcher:
 
 
 def _run(work: Work, sentences: list[Any]) -> list[Any]:
-    """Compute a batch; if it fails, each sentence alone, so that none fails with another's error."""
+    """Compute a batch; if it fails, each sentence alone, so that one cannot fail the others."""
     try:
         return work.run(sentences)
     except Exception as error:

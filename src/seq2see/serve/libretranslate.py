@@ -10,13 +10,14 @@ from pydantic import ValidationError
 
 from seq2see.serve.answers import answer
 from seq2see.serve.detect import Detected, detect
+from seq2see.serve.documents import Wish, translate_texts
 from seq2see.serve.libre_schemas import DetectRequest, TranslateRequest, described
 from seq2see.serve.models import Models, Served
 from seq2see.serve.native import check_texts
 from seq2see.serve.patience import patience
 from seq2see.serve.problems import Problem
 from seq2see.serve.token import bearer, equal
-from seq2see.serve.translating import Options, translate_texts
+from seq2see.serve.translating import Options
 from seq2see.text.languages import english_name
 
 Kind = TypeVar("Kind", TranslateRequest, DetectRequest)
@@ -113,8 +114,9 @@ class Interface:
         else:
             served = self.models.choose(None, source, asked.target, status=400)[0]
             options = self.options(asked, served)
+            wish = Wish([""] * len(texts), asked.format)
             with patience(request, self.limits.deadline) as waiting:
-                results = await translate_texts(served, texts, [""] * len(texts), options, waiting)
+                results = await translate_texts(served, texts, wish, options, waiting)
             rows = [[one.text for one in result] for result in results]
         return answer(translated(asked, rows, detected))
 

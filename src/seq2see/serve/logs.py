@@ -1,5 +1,6 @@
 """Structured logs: one JSON object per line on stderr, without any text of users."""
 
+import functools
 import json
 import logging
 import sys
@@ -8,23 +9,22 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-logger = logging.getLogger("seq2see.serve")
+
+def log(event: str, level: str = "info", **fields: Any) -> None:
+    """Write one record."""
+    _write(time.time(), level, event, fields)
 
 
-class JsonLines(logging.Formatter):
-    """Formats a record and the fields under `fields` as one JSON object."""
+def _write(moment: float, level: str, event: str, fields: dict[str, Any]) -> None:
+    second, fraction = divmod(moment, 1)
+    stamp = f"{_second(int(second))}.{int(1000 * fraction):03d}Z"
+    values = {"time": stamp, "level": level, "event": event, **fields}
+    sys.stderr.write(json.dumps(values, ensure_ascii=False) + "\n")
 
-    def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        values: dict[str, Any] = {
-            "time": f"{moment}.{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-        }
-        values |= getattr(record, "fields", {})
-        if record.exc_info and record.exc_info[0]:
-            values |= failure(record.exc_info[0], record.exc_info[2])
-        return json.dumps(values, ensure_ascii=False)
+
+@functools.lru_cache(maxsize=1)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def failure(kind: type[BaseException], trace: TracebackType | None) -> dict[str, Any]:
@@ -34,17 +34,20 @@ def failure(kind: type[BaseException], trace: TracebackType | None) -> dict[str,
     return {"error": kind.__name__, "trace": places}
 
 
-def start() -> None:
-    """Send our records, and uvicorn's warnings, to stderr."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name, level in (("seq2see.serve", logging.INFO), ("uvicorn", logging.WARNING)):
+class JsonLines(logging.Handler):
+    """Writes the records of libraries as ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields: dict[str, Any] = {}
+        if record.exc_info and record.exc_info[0]:
+            fields = failure(record.exc_info[0], record.exc_info[2])
+        _write(record.created, record.levelname.lower(), record.getMessage(), fields)
+
+
+def take_over() -> None:
+    """Write the warnings of uvicorn and asyncio as ours."""
+    for name in ("uvicorn", "asyncio"):
         target = logging.getLogger(name)
-        target.handlers = [handler]
-        target.setLevel(level)
+        target.handlers = [JsonLines()]
+        target.setLevel(logging.WARNING)
         target.propagate = False
-
-
-def log(event: str, level: int = logging.INFO, **fields: Any) -> None:
-    """Write one record."""
-    logger.log(level, event, extra={"fields": fields})

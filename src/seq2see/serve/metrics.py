@@ -40,7 +40,16 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self._by_status: dict[tuple[str, int | None], Counter] = {}
         self.reading = self.stages.labels("read")
         self.total = self.stages.labels("total")
         self.waiting = self.stages.labels("queue")
         self.engine = self.stages.labels("engine")
+
+    def count_request(self, route: str, status: int | None) -> None:
+        """Count an answered request."""
+        counter = self._by_status.get((route, status))
+        if counter is None:
+            counter = self.requests.labels(route, status)
+            self._by_status[route, status] = counter
+        counter.inc()

@@ -1,7 +1,6 @@
 """The models of a server, by name and by language pair; opened, exported once, and reloaded."""
 
 import asyncio
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +11,14 @@ from seq2see.ct2.library import cores
 from seq2see.errors import InputError
 from seq2see.serve.batching import Batcher
 from seq2see.serve.cache import Cache
+from seq2see.serve.exports import exported
 from seq2see.serve.logs import log
 from seq2see.serve.metrics import Metrics
 from seq2see.serve.problems import Problem
 from seq2see.serve.settings import Settings
 from seq2see.tasks.translation_engine import TranslationEngine
-from seq2see.text.store import CACHE
 
 TORCH_BATCH = 8192  # source tokens × beam
-HASHED = ("model.safetensors", "recipe.toml", "tokenizer.json")
 
 
 @dataclass(frozen=True)
@@ -90,34 +88,9 @@ def open_engine(place: Place, kind: str | None) -> tuple[str, TranslationEngine]
     return "ct2", engine
 
 
-def exported(directory: Path) -> Path:
-    """Return the model's int8 export, made once and kept; another is made when the model changes.
-
-    It is kept under SEQ2SEE_CACHE, else in the model directory.
-    """
-    from seq2see.ct2.export import export
-
-    digest = hashlib.sha256()
-    for name in HASHED:
-        path = directory / name
-        if not path.is_file():
-            raise InputError(f"{path}: there is no such file; is {directory} a model directory?")
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    shared = os.environ.get(CACHE)
-    root = Path(shared).expanduser() if shared else directory
-    out = root / "exports" / digest.hexdigest()[:16]
-    if not ct2.exported(out):
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{out.parent}: cannot keep the export there: {error.strerror}; "
-                f"set {CACHE} to a folder that can be written"
-            ) from None
-        log("export", model=str(directory), out=str(out))
-        export(directory, out)
-    return out
+def _batch_tokens(engine: TranslationEngine) -> int:
+    """The size of batches that an export was found to be fastest with, or a usual one."""
+    return engine.setting.batch_tokens if isinstance(engine, Engine) else TORCH_BATCH
 
 
 def _batch_tokens(engine: TranslationEngine) -> int:
@@ -174,7 +147,7 @@ class Models:
         try:
             opened = await asyncio.to_thread(self.open)
         except Exception as error:
-            log("reload failed", level=40, reason=str(error))
+            log("reload failed", "error", reason=str(error))
             return
         for served in self.serve(opened):
             await served.batcher.close()

@@ -10,6 +10,7 @@ from seq2see.decoding.long_text import Translation
 from seq2see.scoring.likelihood import Scored
 from seq2see.serve.answers import REFUSALS, answer
 from seq2see.serve.detect import detect
+from seq2see.serve.documents import Wish, translate_texts
 from seq2see.serve.models import Models, Served
 from seq2see.serve.patience import patience
 from seq2see.serve.problems import Problem
@@ -21,13 +22,26 @@ from seq2see.serve.schemas import (
     TranslateResponse,
 )
 from seq2see.serve.settings import Limits
-from seq2see.serve.translating import Options, score_texts, translate_texts
+from seq2see.serve.translating import Options, score_texts
+from seq2see.text.documents import Glossary
 
 TRANSLATE_EXAMPLES = {
     "one": {"summary": "One text", "value": {"text": "Ein Hund läuft durch den Schnee."}},
     "several": {
         "summary": "Several texts, two translations of each",
         "value": {"text": ["Zwei Kinder spielen.", "Guten Tag!"], "beam": 4, "n_best": 2},
+    },
+    "html": {
+        "summary": "HTML, with a term whose translation is given",
+        "value": {
+            "text": "<p>Ein <b>Hund</b> schläft.</p>",
+            "format": "html",
+            "glossary": {"Hund": "hound"},
+        },
+    },
+    "prefix": {
+        "summary": "A translation whose beginning is given",
+        "value": {"text": "Ein Hund schläft.", "prefix": "There is"},
     },
 }
 SCORE_EXAMPLES = {
@@ -54,8 +68,6 @@ def check_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
 
 def options(asked: TranslateRequest, served: Served, limits: Limits) -> Options:
     """Complete a request's search settings, within the bounds."""
-    if asked.glossary is not None or asked.format != "text":
-        raise Problem(422, "glossary and format html are not supported yet")
     beam = asked.beam or max(served.engine.recipe.decode.beam, 1)
     if beam > limits.beam:
         raise Problem(422, f"beam is {beam}; at most {limits.beam} is allowed")
@@ -64,13 +76,15 @@ def options(asked: TranslateRequest, served: Served, limits: Limits) -> Options:
     return Options(beam, asked.n_best)
 
 
-def prefixes_of(asked: TranslateRequest, count: int) -> list[str]:
-    """Return the forced beginning of each translation."""
-    if asked.prefix is None or isinstance(asked.prefix, str):
-        return [asked.prefix or ""] * count
-    if len(asked.prefix) != count:
-        raise Problem(422, f"prefix has {len(asked.prefix)} texts for {count}; they must pair up")
-    return asked.prefix
+def wish_of(asked: TranslateRequest, count: int, limits: Limits) -> Wish:
+    """Return a request's format, glossary and forced beginnings, within the bounds."""
+    prefixes = [asked.prefix or ""] * count if not isinstance(asked.prefix, list) else asked.prefix
+    if len(prefixes) != count:
+        raise Problem(422, f"prefix has {len(prefixes)} texts for {count}; they must pair up")
+    check_texts("prefix", prefixes, limits)
+    terms = asked.glossary or {}
+    check_texts("glossary", [*terms, *terms.values()], limits)
+    return Wish(prefixes, asked.format, Glossary(terms) if terms else None)
 
 
 def chosen(models: Models, asked: TranslateRequest, texts: Sequence[str]) -> Served:
@@ -126,12 +140,11 @@ def add_translate(router: APIRouter, models: Models) -> None:
         """Translate one text or several."""
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
         check_texts("text", texts, limits)
-        prefixes = prefixes_of(asked, len(texts))
-        check_texts("prefix", prefixes, limits)
+        wish = wish_of(asked, len(texts), limits)
         served = chosen(models, asked, texts)
         how = options(asked, served, limits)
         with patience(request, limits.deadline) as waiting:
-            results = await translate_texts(served, texts, prefixes, how, waiting)
+            results = await translate_texts(served, texts, wish, how, waiting)
         return answer(
             {
                 "model": served.name,

@@ -14,7 +14,7 @@ ENDING = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class Connection(HttpToolsProtocol):
-    """A connection whose request heads are bounded in size and time.
+    """A connection whose request heads are bounded in size and time, and unread answers in time.
 
     `limits` is set on a subclass, since uvicorn makes the instances.
     """
@@ -26,6 +26,7 @@ class Connection(HttpToolsProtocol):
         self.lost: Callable[[], None] | None = None  # called when the client goes
         self._head = 0  # bytes, of the request that is being read
         self._timer: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -34,6 +35,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._stop_timer()
+        if self._unread is not None:
+            self._unread.cancel()
         if self.lost is not None:
             self.lost()
 
@@ -52,6 +55,18 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._stop_timer()
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is None:
+            seconds = self.limits.send_seconds
+            self._unread = self.loop.call_later(seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _start_timer(self) -> None:
         if self._timer is None:

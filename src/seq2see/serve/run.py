@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import resource
 import signal
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +14,12 @@ import uvicorn
 from seq2see.errors import WorkError
 from seq2see.serve import detect, logs
 from seq2see.serve.app import build
+from seq2see.serve.gate import Gate
 from seq2see.serve.logs import log
 from seq2see.serve.models import Models
 from seq2see.serve.protocol import Connection
 
+BACKLOG = 2048  # connections that the kernel takes before we do
 LINGER = 0.5  # seconds in which requests on open connections are still answered
 KEEP_ALIVE = 30  # seconds that a connection may be idle
 
@@ -25,8 +27,11 @@ KEEP_ALIVE = 30  # seconds that a connection may be idle
 class Server(uvicorn.Server):
     """Ends with 0 on SIGTERM after all accepted requests; reloads the models on SIGHUP."""
 
-    def __init__(self, config: uvicorn.Config, models: Models, gate: Any) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, models: Models, gate: Gate
+    ) -> None:
         super().__init__(config)
+        self._listener = listener
         self._models = models
         self._gate = gate
         self._reload = asyncio.Lock()
@@ -58,6 +63,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: Any = None) -> None:
         for server in self.servers:
             server.close()
+        await self._accept_last()
         # A request may be on its way on an open connection; it is answered, and told to close.
         if not self.force_exit:
             await asyncio.sleep(LINGER)
@@ -65,6 +71,38 @@ class Server(uvicorn.Server):
         for served in self._models:
             await served.batcher.close()
         log("stopped")
+
+    async def _accept_last(self) -> None:
+        """Take the connections that the kernel has taken already: closing would reset them."""
+        loop = asyncio.get_running_loop()
+        self._listener.listen(0)
+        last: list[socket.socket] = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                last.append(self._listener.accept()[0])
+        self._listener.close()
+        for connection in last:
+            connection.setblocking(False)
+            await loop.connect_accepted_socket(self._protocol, connection)
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state={}
+        )
+        return protocol
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the address, before the models are opened; nothing is accepted yet."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise WorkError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    listener.setblocking(False)
+    return listener
 
 
 def warn_of_openness(host: str, token: str | None) -> None:
@@ -74,13 +112,14 @@ def warn_of_openness(host: str, token: str | None) -> None:
     except ValueError:
         local = host == "localhost"
     if not local and token is None:
-        log("open", logging.WARNING, host=host, reason="reachable from elsewhere without a token")
+        log("open", "warning", host=host, reason="reachable from elsewhere without a token")
 
 
 def run(models: Models, host: str, port: int) -> None:
     """Open the models and serve until a signal."""
-    logs.start()
+    logs.take_over()
     warn_of_openness(host, models.settings.token)
+    listener = bind(host, port)
     opened = models.open()
     detect.load()
     limits = models.settings.limits
@@ -90,8 +129,6 @@ def run(models: Models, host: str, port: int) -> None:
     protocol = type("BoundedConnection", (Connection,), {"limits": limits})
     config = uvicorn.Config(
         application,
-        host=host,
-        port=port,
         loop="uvloop",
         http=protocol,
         ws="none",
@@ -103,18 +140,15 @@ def run(models: Models, host: str, port: int) -> None:
         limit_concurrency=limits.connections,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
-        backlog=2048,
+        backlog=BACKLOG,
     )
 
     async def serve() -> None:
         models.serve(opened)
-        server = Server(config, models, gate)
-        await server.serve()
+        listener.listen(BACKLOG)
+        server = Server(config, listener.dup(), models, gate)
+        log("listening", host=host, port=listener.getsockname()[1])
+        await server.serve([listener])
 
-    try:
-        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(serve())
-    except SystemExit as error:
-        if error.code:
-            raise WorkError(f"cannot listen on {host}:{port}") from None
-        raise
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(serve())

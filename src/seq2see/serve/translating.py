@@ -1,4 +1,4 @@
-"""Translation and scoring of a request's texts by way of the queue."""
+"""Translation and scoring of sentences by way of the queue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +21,11 @@ class Options:
     n_best: int = 1
 
 
+Sentence = tuple[str, str]  # a source and the forced beginning of its translation
+
+
 @dataclass(frozen=True)
-class _Sentence:
+class _Part:
     """A source that fits the model."""
 
     ids: Ids
@@ -38,13 +41,13 @@ class _Translate:
     config: Search
     batch_tokens: int
 
-    def tokens(self, sentence: _Sentence) -> int:
+    def tokens(self, sentence: _Part) -> int:
         return len(sentence.ids)
 
     def largest(self, tokens: int) -> int:
         return max(1, self.batch_tokens // ((tokens + 1) * self.config.beam))
 
-    def run(self, batch: list[_Sentence]) -> list[list[Translation]]:
+    def run(self, batch: list[_Part]) -> list[list[Translation]]:
         sources = [sentence.ids for sentence in batch]
         n_best = max(sentence.n_best for sentence in batch)
         prefixes = [sentence.prefix for sentence in batch]
@@ -74,37 +77,32 @@ class _Score:
         return self.engine.force(batch)
 
 
-async def translate_texts(
-    served: Served,
-    texts: Sequence[str],
-    prefixes: Sequence[str],
-    options: Options,
-    patience: Patience,
+async def translate_sentences(
+    served: Served, sentences: Sequence[Sentence], options: Options, patience: Patience
 ) -> list[list[Translation]]:
-    """Translate texts; return the n best translations of each, best first.
+    """Translate sentences; return the n best translations of each, best first.
 
-    They begin with the prefix of their text, unless that is empty.
+    They begin with the prefix of their sentence, unless that is empty.
     """
-    keys = list(zip(texts, prefixes, strict=True))
-    results: list[list[Translation]] = [served.cache.get(key, options) for key in keys]
+    results: list[list[Translation]] = [served.cache.get(one, options) for one in sentences]
     missing = [place for place, result in enumerate(results) if result is None]
-    served.count(len(texts), len(texts) - len(missing))
+    served.count(len(sentences), len(sentences) - len(missing))
     engine = served.engine
-    limit = engine.recipe.data.max_length
-    source = engine.tokenizers.source
-    pieces = [encode_pieces(texts[place], source, limit) for place in missing]
-    sentences = []
-    for place, row in zip(missing, pieces, strict=True):
-        forced = prefix_ids(engine, prefixes[place])
-        for ids in row:
-            sentences.append(_Sentence(ids, options.n_best, forced))
-            forced = []
+    pieces = [encode(engine, *sentences[place]) for place in missing]
     work = _Translate(engine, Search.of(engine.recipe, options.beam), served.batch_tokens)
-    translated = iter(await served.batcher.run(work, sentences, patience.add))
+    parts = [_Part(ids, options.n_best, forced) for row in pieces for ids, forced in row]
+    translated = iter(await served.batcher.run(work, parts, patience.add))
     for place, row in zip(missing, pieces, strict=True):
-        results[place] = join([next(translated) for _ in row])
-        served.cache.put(keys[place], options, results[place])
+        results[place] = join([next(translated) for _ in row], engine.tokenizers)
+        served.cache.put(sentences[place], options, results[place])
     return results
+
+
+def encode(engine: TranslationEngine, text: str, prefix: str) -> list[tuple[Ids, Ids]]:
+    """Encode the pieces of a sentence that fit the model; the prefix goes with the first."""
+    pieces = encode_pieces(text, engine.tokenizers, engine.recipe.data.max_length)
+    forced = prefix_ids(engine, prefix)
+    return [(ids, [] if number else forced) for number, ids in enumerate(pieces)]
 
 
 def prefix_ids(engine: TranslationEngine, prefix: str) -> Ids:

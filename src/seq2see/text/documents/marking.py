@@ -1,0 +1,84 @@
+"""Marking of a passage: spans of its text that come back as they are, or as the glossary has it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from seq2see.text.documents.glossary import Glossary
+from seq2see.text.documents.numbers import notations
+from seq2see.text.documents.pieces import Escape, Kind, Piece, parted, raw_of, text_of
+from seq2see.text.documents.protected import protected
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Languages and glossary of a translation, and the writing of its format."""
+
+    source: str
+    target: str
+    glossary: Glossary
+    escape: Escape
+
+
+class Marked(NamedTuple):
+    """A span to keep, and the forms that it may have in a translation."""
+
+    start: int
+    end: int
+    kind: Kind
+    forms: tuple[str, ...]
+
+
+def marked(pieces: Sequence[Piece], setting: Setting) -> list[Piece]:
+    """Turn the protected spans and the terms of a passage into kept pieces."""
+    hidden = _hidden(pieces)
+    spans = _spans(hidden, setting)
+    parts = parted(pieces, [(span.start, span.end) for span in spans])
+    result = list(parts[0])
+    for span, inside, after in zip(spans, parts[1::2], parts[2::2], strict=True):
+        result += _kept(inside, span, setting)
+        result += after
+    return result
+
+
+def _hidden(pieces: Sequence[Piece]) -> str:
+    """The text of pieces, without what is kept already."""
+    return "".join(
+        "\ufffc" * len(piece.text) if piece.kind is Kind.KEPT else piece.text for piece in pieces
+    )
+
+
+def _spans(text: str, setting: Setting) -> list[Marked]:
+    spans: list[Marked] = []
+    end = 0
+    for span in protected(text):
+        written = text[span.start : span.end]
+        if "\ufffc" in written:
+            continue
+        spans += _terms(text, end, span.start, setting)
+        end = span.end
+        forms: tuple[str, ...] = (written,)
+        if span.kind == "number":
+            forms = notations(written, setting.source, setting.target)
+        spans.append(Marked(span.start, span.end, Kind.KEPT, forms))
+    return [*spans, *_terms(text, end, len(text), setting)]
+
+
+def _terms(text: str, start: int, end: int, setting: Setting) -> Iterator[Marked]:
+    for first, last, translation in setting.glossary.occurrences(text, start, end):
+        at_start = translation[0].upper() + translation[1:]  # of a sentence
+        yield Marked(first, last, Kind.TERM, (translation, at_start))
+
+
+def _kept(pieces: Sequence[Piece], span: Marked, setting: Setting) -> list[Piece]:
+    """Make one piece of a span, or one of each of its parts where markup comes between them."""
+    whole = all(piece.text for piece in pieces)
+    if span.kind is Kind.TERM:
+        raw = setting.escape(span.forms[0])
+        return [Piece(Kind.TERM, text_of(pieces), raw, span.forms)] if whole else [*pieces]
+    if whole:
+        return [Piece(Kind.KEPT, text_of(pieces), raw_of(pieces), span.forms)]
+    return [
+        piece._replace(kind=Kind.KEPT, forms=(piece.text,)) if piece.text else piece
+        for piece in pieces
+    ]

@@ -1,0 +1,125 @@
+"""Translation of one sentence, with everything that must be kept.
+
+The sentence is translated whole first. If its translation lacks something, the text between the
+things to keep is translated part by part, which loses none of them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from seq2see.text.documents.marking import Setting
+from seq2see.text.documents.phrases import Run, runs, with_tags
+from seq2see.text.documents.pieces import Kind, Piece, raw_of, text_of, translatable, trimmed
+from seq2see.text.documents.places import places
+from seq2see.text.documents.repair import repairable, substituted
+from seq2see.text.documents.sentences import spaced
+from seq2see.text.documents.steps import Steps, together
+
+LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+BLANKS = re.compile("[ \t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+NO_BLANK_BEFORE = tuple(".,;:!?)]}”’»…%。，、；：！？）」』》")
+NO_BLANK_AFTER = tuple("([{“„«（「『《")
+
+
+def rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
+    """Translate a sentence, and return it as it is written in the document.
+
+    A text whose translation is empty stays as it is.
+    """
+    if not translatable(pieces):
+        return "".join(_raw(pieces, setting))
+    parts = runs(pieces)
+    if parts is None:
+        return (yield from _part_by_part(pieces, setting))
+    asked = _asked(pieces)
+    phrases = [_asked(part.pieces) for part in parts if part.is_asked]
+    translation, *translated = map(_one_line, (yield [asked, *phrases]))
+    if translation in ("", asked) and all(piece.kind is not Kind.TERM for piece in pieces):
+        return raw_of(pieces)
+    lost = places(translation, pieces)[1]
+    if translation and not lost:
+        whole = with_tags(translation, pieces, parts, translated, setting.escape)
+        if whole is not None:
+            return whole
+    second = [_part_by_part(pieces, setting)]
+    if translation and lost and all(map(repairable, lost)):
+        second.append(_repaired(translation, pieces, parts, translated, lost, setting))
+    *repaired, surest = reversed((yield from together(second)))
+    return next((text for text in repaired if text), surest)
+
+
+def _repaired(
+    translation: str,
+    pieces: Sequence[Piece],
+    parts: Sequence[Run],
+    translated: Sequence[str],
+    lost: Sequence[Piece],
+    setting: Setting,
+) -> Steps[str]:
+    """Put what is lost where its own translation is; nothing if that fails."""
+    alone = map(_one_line, (yield [_asked([piece]) for piece in lost]))
+    text = substituted(translation, list(zip(lost, alone, strict=True)), setting.target)
+    if text is None or places(text, pieces)[1]:
+        return ""
+    return with_tags(text, pieces, parts, translated, setting.escape) or ""
+
+
+def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
+    """Translate the texts between kept pieces and markup."""
+    groups = [(kind, list(run)) for kind, run in groupby(pieces, lambda piece: piece.kind)]
+    cores = [trimmed(run)[1] for kind, run in groups if kind is Kind.TEXT]
+    texts = [_asked(core) for core in cores if translatable(core)]
+    translations = dict(zip(texts, map(_one_line, (yield texts)), strict=True))
+    chunks: list[tuple[str, str]] = []  # as read, as written
+    for kind, run in groups:
+        if kind is not Kind.TEXT:
+            raws = _raw(run, setting, first=not any(text for text, _ in chunks))
+            chunks += ((piece.text, raw) for piece, raw in zip(run, raws, strict=True))
+            continue
+        before, core, after = trimmed(run)
+        translation = translations.get(_asked(core), "")
+        chunks.append((text_of(before), raw_of(before)))
+        if translation and translation != _asked(core):
+            chunks.append((translation, setting.escape(translation)))
+        else:
+            chunks.append((text_of(core), raw_of(core)))
+        chunks.append((text_of(after), raw_of(after)))
+    return "".join(_with_blanks(chunks, setting))
+
+
+def _with_blanks(chunks: Sequence[tuple[str, str]], setting: Setting) -> list[str]:
+    """Put blanks between chunks where only the target language has them."""
+    raws = [raw for _, raw in chunks]
+    if spaced(setting.source) or not spaced(setting.target):
+        return raws
+    last = None
+    for index, (text, _) in enumerate(chunks):
+        if text:
+            if last is not None and needs_blank(chunks[last][0], text):
+                raws[last] += " "
+            last = index
+    return raws
+
+
+def needs_blank(before: str, after: str) -> bool:
+    """Tell whether a language with spaces between words has one between two texts."""
+    if before[-1:].isspace() or after[:1].isspace():
+        return False
+    return not before.endswith(NO_BLANK_AFTER) and not after.startswith(NO_BLANK_BEFORE)
+
+
+def _raw(pieces: Sequence[Piece], setting: Setting, first: bool = True) -> Iterator[str]:
+    """Yield pieces as they are written; a term that begins a sentence begins with a capital."""
+    for piece in pieces:
+        capital = piece.kind is Kind.TERM and first and piece.text[0].isupper()
+        yield setting.escape(piece.forms[-1]) if capital else piece.raw
+        first = first and not piece.text
+
+
+def _asked(pieces: Sequence[Piece]) -> str:
+    return BLANKS.sub(" ", text_of(pieces)).strip()
+
+
+def _one_line(translation: str) -> str:
+    return LINE_BREAKS.sub(" ", translation).strip()
