@@ -163,12 +163,6 @@ class Batcher:
                 ticket.future.set_result(ticket.results)
         self._dispatch()
 
-    async def close(self) -> None:
-        """Wait for what is queued, then end the workers."""
-        while self._queue or self._running:
-            await asyncio.sleep(0.01)
-        self._pool.shutdown(wait=False)
-
 
 def _run(work: Work, sentences: list[Any]) -> list[Any]:
     """Compute a batch; if it fails, each sentence alone, so that one cannot fail the others."""

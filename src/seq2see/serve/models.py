@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,16 +113,15 @@ class Models:
         self._kind = kind
         self._served: dict[str, Served] = {}
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
 
     def open(self) -> list[tuple[Place, str, TranslationEngine]]:
         """Open all models; takes seconds, or minutes if one has to be exported."""
         return [(place, *open_engine(place, self._kind)) for place in self._places]
 
-    def serve(self, opened: list[tuple[Place, str, TranslationEngine]]) -> list[Served]:
-        """Take these models for all further requests; return those that served before."""
-        before = list(self._served.values())
+    def serve(self, opened: list[tuple[Place, str, TranslationEngine]]) -> None:
+        """Take these models for all further requests; requests that have begun keep theirs."""
         self._served = {}
         for place, kind, engine in opened:
             data = engine.recipe.data
@@ -140,17 +140,15 @@ class Models:
                 metrics=self.metrics,
             )
             log("model", model=place.name, source=data.source, target=data.target, engine=kind)
-        return before
 
     async def reload(self) -> None:
-        """Open all models again; the old ones finish their requests, and stay if opening fails."""
+        """Open all models again; the old ones stay if that fails, else until their last request."""
         try:
             opened = await asyncio.to_thread(self.open)
         except Exception as error:
             log("reload failed", "error", reason=str(error))
             return
-        for served in self.serve(opened):
-            await served.batcher.close()
+        self.serve(opened)
         log("reloaded", models=len(opened))
 
     def choose(

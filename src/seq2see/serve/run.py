@@ -68,8 +68,6 @@ class Server(uvicorn.Server):
         if not self.force_exit:
             await asyncio.sleep(LINGER)
         await super().shutdown(sockets)
-        for served in self._models:
-            await served.batcher.close()
         log("stopped")
 
     async def _accept_last(self) -> None:
