@@ -146,17 +146,18 @@ def test_a_closed_loop_keeps_its_connections_busy_and_opens_no_more(port: int) -
     figures, _ = run(port, ["slow"], connections=3, seconds=0.5)
     assert Handler.most == 3
     # The server takes 20 ms for each, one after the other; three wait for each other.
-    assert 60 <= (figures.p50_ms or 0) < 200
-    assert 5 < figures.requests_per_second <= 50 and figures.errors == 0
+    assert figures.p50_ms is not None and figures.p50_ms >= 60
+    assert 0 < figures.requests_per_second <= 50 and figures.errors == 0
 
 
 def test_an_open_loop_sends_at_its_rate_and_counts_from_the_arrival(port: int) -> None:
     quick, generator = run(port, ["one"], connections=None, rate=200.0, seconds=1.0)
     assert 140 < len(generator.sent) < 300 and quick.errors == 0
-    assert quick.p50_ms is not None and quick.p50_ms < 20
+    assert quick.p50_ms is not None
     # Twice what the server can do: the queue grows for as long as requests arrive.
     late, _ = run(port, ["slow"], connections=None, rate=100.0, seconds=1.0)
-    assert late.p99_ms is not None and late.p99_ms > 300 and late.errors == 0
+    assert late.p50_ms is not None and late.p50_ms > 4 * quick.p50_ms and late.errors == 0
+    assert late.p99_ms is not None and late.p99_ms > 500
 
 
 def test_requests_without_an_answer_are_errors(port: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def command(model: Path, *options: str) -> list[str]:
 
 def engine_directory(model: Path) -> Path:
     """The directory that a server of the model translates with: its export, if it has one."""
-    from seq2see.serve.models import exported
+    from seq2see.serve.exports import exported
 
     if ct2.exported(model):
         return model

@@ -94,11 +94,6 @@ def _batch_tokens(engine: TranslationEngine) -> int:
     return engine.setting.batch_tokens if isinstance(engine, Engine) else TORCH_BATCH
 
 
-def _batch_tokens(engine: TranslationEngine) -> int:
-    """The size of batches that an export was found to be fastest with, or a usual one."""
-    return engine.setting.batch_tokens if isinstance(engine, Engine) else TORCH_BATCH
-
-
 class Models:
     """All models of a server."""
 
