@@ -19,6 +19,7 @@ from tables import (
     readme,
     reproduction,
     scores,
+    serving,
     speed,
     stable_diffusion,
 )
@@ -71,6 +72,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "peers translation": peers.translation,
         "utilisation": speed.utilisation,
         "frontier": speed.frontier,
+        "serve": serving.servers,
+        "serve, sustained": serving.sustained,
         "busy": speed.busy,
         "optimizers": speed.optimizers,
     },

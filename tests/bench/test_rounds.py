@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2see.bench import rounds as module
-from seq2see.bench.rounds import medians, ratios, rounds, turns
+from seq2see.bench.rounds import medians, percentile, ratios, rounds, turns
 
 
 @pytest.fixture
@@ -124,3 +124,11 @@ def test_a_slow_round_changes_no_ratio(pairs: list[tuple[float, float]], slower:
     theirs = {number: second for number, (_, second) in enumerate(pairs)}
     disturbed = ratios(ours | {0: ours[0] * slower}, theirs | {0: theirs[0] * slower})
     assert disturbed == pytest.approx(ratios(ours, theirs))
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.integers(1, 100))
+def test_percentiles_are_measured_values(values: list[float], share: int) -> None:
+    value_at = percentile(values, share)
+    assert value_at in values
+    assert 100 * sum(value <= value_at for value in values) >= share * len(values)
+    assert 100 * sum(value < value_at for value in values) < share * len(values)

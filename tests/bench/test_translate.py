@@ -20,7 +20,6 @@ from seq2see.bench.translate import (
     Text,
     bench_translate,
     in_turn,
-    percentile,
     recommend,
     settings,
 )
@@ -207,14 +206,6 @@ def test_without_bleu_the_fastest_of_all_is_recommended_and_the_rule_says_so() -
     assert (chosen.throughput, chosen.latency) == (rows[1], rows[1])
     assert "BLEU is unknown" in chosen.rule
     assert recommend([]).throughput is None
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1), st.integers(1, 100))
-def test_percentiles_are_measured_values(values: list[float], share: int) -> None:
-    value_at = percentile(values, share)
-    assert value_at in values
-    assert 100 * sum(value <= value_at for value in values) >= share * len(values)
-    assert 100 * sum(value < value_at for value in values) < share * len(values)
 
 
 def test_a_model_that_ctranslate2_cannot_take_is_measured_without_it(

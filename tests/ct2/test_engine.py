@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import Engine, Setting, load, torch_threads_kept
+from seq2see.ct2.engine import Engine, Setting, load
+from seq2see.ct2.library import torch_threads_kept
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
 from seq2see.errors import InputError, WorkError
@@ -104,6 +105,25 @@ def test_a_sentence_is_the_same_whatever_shares_its_batch_and_however_the_work_i
             assert one.text == best.text and one.log_probability == pytest.approx(
                 best.log_probability, abs=1e-3
             )
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_forced_prefix_is_continued_as_by_the_original(
+    engine: Engine, translator: Translator, beam: int
+) -> None:
+    pair = translator.tokenizers
+    texts = ["drei acht eins", "zwei vier", "neun sieben", "", "acht " * 12]
+    starts = ["five", "", "nine seven five ten one", "two", "eight " * 40]
+    sources = [pair.source.encode(text) for text in texts]
+    prefixes = [pair.target.encode(text) for text in starts]
+    config = Search.of(translator.recipe, beam)
+    ours = translator.hypotheses(sources, config, 1, prefixes)
+    theirs = engine.hypotheses(sources, config, 1, prefixes)
+    for (our,), (their,), prefix in zip(ours, theirs, prefixes, strict=True):
+        assert their.ids[: len(prefix)] == our.ids[: len(prefix)] == prefix
+        assert their.score >= our.score - 1e-3
+        assert their.ids == our.ids or their.score > our.score + 1e-6
+    assert theirs[1] == engine.hypotheses(sources[1:2], config)[0]
 
 
 @pytest.mark.parametrize("equal", [False, True])

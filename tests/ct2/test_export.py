@@ -15,6 +15,7 @@ from seq2see.ct2 import engine as ct2
 from seq2see.ct2 import export as module
 from seq2see.ct2.engine import Engine, Setting
 from seq2see.ct2.export import export
+from seq2see.ct2.library import cores
 from seq2see.ct2.parity import compare, sentences
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
@@ -185,7 +186,7 @@ def test_an_export_is_all_that_translating_needs(
     assert engine.recipe == Recipe.load(trained / "recipe.toml")
     assert engine.translate(["zwei vier", "drei acht eins"]) == ["two four", "three eight one"]
     about = json.loads((tmp_path / "out" / "engine.json").read_bytes())
-    assert about["precision"] == quantization and about["cores"] == ct2.cores()
+    assert about["precision"] == quantization and about["cores"] == cores()
     card = json.loads((tmp_path / "out" / "scorecard.json").read_bytes())
     assert card.pop("export") == {
         "precision": quantization,

@@ -88,12 +88,12 @@ def test_an_export_with_a_shortlist_translates_as_before(
     assert engine.translate(texts["sources"]) == translator.translate(texts["sources"])
     ids = [translator.tokenizers.source.encode(source) for source in texts["sources"][:3]]
     again = []
-    monkeypatch.setattr(Search, "limit", lambda self, length: 3)
+    monkeypatch.setattr(Search, "limit", lambda self, length, forced=0: 3)
     monkeypatch.setattr(
         engine,
         "_search_again",
-        lambda sources, config: (
-            again.append(sources) or Engine._search_again(engine, sources, config)
+        lambda pairs, limits, config: (
+            again.append(pairs) or Engine._search_again(engine, pairs, limits, config)
         ),
     )
     assert (

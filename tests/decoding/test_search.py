@@ -13,6 +13,7 @@ from torch import Tensor
 from seq2see.batches import Ids, pad
 from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import beam_search, greedy, limits, search
+from seq2see.errors import InputError
 from seq2see.text.specials import BEGIN, END, PAD
 
 SOURCES: list[Ids] = [[5, 4], [6], [4, 4, 6, 5, 5, 6], [5, 6, 4], [6]]
@@ -75,7 +76,7 @@ class Short(Search):
 
     longest: int = 4  # with </s>
 
-    def limit(self, tokens: int) -> int:
+    def limit(self, tokens: int, forced: int = 0) -> int:
         return self.longest
 
 
@@ -161,6 +162,28 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(
     results = beam_search(model, sources_of([5, 4], [6]), config)
     for source, hypotheses in zip([[5, 4], [6]], results, strict=True):
         same(hypotheses, exhaustive(model, source, config))
+
+
+@few
+@given(seed=seeds, prefix=st.lists(st.integers(4, 5), max_size=3))
+def test_a_prefix_leaves_the_best_of_the_hypotheses_that_begin_with_it(
+    seed: int, prefix: Ids
+) -> None:
+    model = TableModel(seed)
+    config = Short(beam=64, longest=5)
+    sources: list[Ids] = [[5, 4], [6]]
+    forced, free = search(model, sources, config, 9, prefixes=[prefix, []])
+    begins = [h for h in exhaustive(model, sources[0], config) if h.ids[: len(prefix)] == prefix]
+    same(forced, begins[: len(forced)])
+    same(free, exhaustive(model, sources[1], config)[: len(free)])
+    greedily = search(model, sources, Short(beam=1, longest=5), prefixes=[prefix, []])
+    assert greedily[0][0].ids[: len(prefix)] == prefix
+    assert greedily[1] == search(model, sources[1:], Short(beam=1, longest=5))[0]
+
+
+def test_a_prefix_must_leave_a_position() -> None:
+    with pytest.raises(InputError, match=r"prefixes\[1\]: 4 tokens; the model takes fewer than 4"):
+        search(TableModel(1), [[5], [6]], Search(most=4), prefixes=[[], [4, 4, 4, 4]])
 
 
 @few

@@ -4,6 +4,7 @@ A disturbance of the machine spoils one round of every setting instead of all ro
 do not show it, and ratios of figures from the same round cancel it.
 """
 
+import math
 import statistics
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,11 @@ def turns(
 def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the median of each figure, given one row of figures per round."""
     return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+
+
+def percentile(values: Sequence[float], share: int) -> float:
+    """Return the least value that at least `share` percent of all values do not exceed."""
+    return sorted(values)[math.ceil(len(values) * share / 100) - 1]
 
 
 def ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:

@@ -1,7 +1,6 @@
 """Speed, memory and BLEU of every way to translate with one model on this machine."""
 
 import itertools
-import math
 import sys
 import tempfile
 import time
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from seq2see.bench.process import run_worker
-from seq2see.bench.rounds import medians, rounds, turns
+from seq2see.bench.rounds import medians, percentile, rounds, turns
 from seq2see.bench.translate_worker import Job, Measured, Setting
 from seq2see.ct2.convert import convert, refuse
-from seq2see.ct2.engine import cores, library
+from seq2see.ct2.library import cores, library
 from seq2see.ct2.parity import logged, sentences
 from seq2see.errors import InputError, WorkError
+from seq2see.recipe.schema import Recipe
 from seq2see.scoring.bleu import score
 from seq2see.scoring.card import machine
 from seq2see.scoring.tokenization import tokenization
@@ -131,21 +131,25 @@ def bench_translate(
     )
 
 
+def test_text(recipe: Recipe, model: Path, data: Path | None = None) -> Text:
+    """Return the test set of a model's recipe; raises InputError if its corpus is not available."""
+    corpus = corpora.load(recipe.data, data, History.load(model))
+    test = next(iter(corpus.tests.values()), corpus.val)
+    joined = recipe.data.join
+    name = test.name if joined == 1 else f"{test.name}, {joined} joined"
+    sources = [source for source, _ in test.pairs]
+    references = [target for _, target in test.pairs]
+    return Text(name, sources, references)
+
+
 def own_text(
     translator: Translator, model: Path, say: Callable[[str], None], data: Path | None = None
 ) -> Text:
     """Return the recipe's test set if its corpus is available, else the text `export` uses."""
     try:
-        corpus = corpora.load(translator.recipe.data, data, History.load(model))
+        return test_text(translator.recipe, model, data)
     except InputError as error:
         say(f"without the test set of the recipe: {error}")
-    else:
-        test = next(iter(corpus.tests.values()), corpus.val)
-        joined = translator.recipe.data.join
-        name = test.name if joined == 1 else f"{test.name}, {joined} joined"
-        sources = [source for source, _ in test.pairs]
-        references = [target for _, target in test.pairs]
-        return Text(name, sources, references)
     name = "log.jsonl, repeated"
     few = logged(model / "log.jsonl")
     if not few:
@@ -265,11 +269,6 @@ def _row(setting: Setting, measured: Sequence[Measured], bleu: float | None) -> 
     ]
     figures: dict[str, Any] = medians(by_round)
     return Row(**asdict(setting), **figures, bleu=bleu)
-
-
-def percentile(values: Sequence[float], share: int) -> float:
-    """Return the least value that at least `share` percent of all values do not exceed."""
-    return sorted(values)[math.ceil(len(values) * share / 100) - 1]
 
 
 def recommend(rows: Sequence[Row]) -> Recommended:

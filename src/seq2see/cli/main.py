@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 import seq2see
-from seq2see.cli import bench, evaluation, language, paint, see, training, translation
+from seq2see.cli import (
+    bench,
+    bench_serve,
+    evaluation,
+    language,
+    paint,
+    see,
+    serve,
+    training,
+    translation,
+)
 from seq2see.errors import InputError, WorkError
 
 INTERRUPTED = 130  # returned by typer after Ctrl-C
@@ -24,6 +34,7 @@ COMMANDS = (
     language.fill,
     language.classify,
     paint.paint,
+    serve.serve,
 )
 
 app = typer.Typer(
@@ -53,6 +64,7 @@ def options(
 
 
 app.add_typer(see.app, name="see")
+bench.app.command("serve")(bench_serve.bench_serve)
 app.add_typer(bench.app, name="bench")
 for command in COMMANDS:
     app.command()(command)

@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,16 +25,16 @@ from seq2see.cli.options import (
 )
 from seq2see.errors import InputError
 
-if TYPE_CHECKING:
-    from seq2see.decoding.long_text import Translation
-
 LINES_PER_CHUNK = 2000
 
 
 def translate(
-    model: Model,
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="By default: stdin.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="The model directory; with --server, the name of one of its models."),
     ] = None,
     beam: Beam = None,
     n_best: Annotated[
@@ -46,10 +46,19 @@ def translate(
     merge: Merge = None,
     as_json: Json = False,
     device: Device = "auto",
+    server: Annotated[
+        str | None, typer.Option(help="The URL of a server (`seq2see serve`) that translates.")
+    ] = None,
 ) -> None:
     """Translate lines, one for one."""
+    if server is not None:
+        if engine is not None or merge is not None or device != "auto":
+            raise InputError("--engine, --merge and --device are settings of the server, not ours")
+        _translate_by_server(server, texts, model, beam, n_best, as_json)
+        return
+    if model is None:
+        raise InputError("--model DIR or --server URL is needed")
     from seq2see.ct2.engines import load
-    from seq2see.decoding.long_text import read_stream
 
     alone = len(texts) == 1 if texts else sys.stdin.isatty()
     translator = load(model, device, merge, engine=engine, alone=alone)
@@ -57,14 +66,40 @@ def translate(
     if n_best > width:
         raise InputError(f"--n-best {n_best} must be at most the beam, {width}")
     warn_of_files(texts or [], "translate", model)
-    lines = iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
     done = 0
-    for chunk in _chunks(lines, 1 if sys.stdin.isatty() else LINES_PER_CHUNK):
+    for chunk in _chunks(_lines(texts), 1 if sys.stdin.isatty() else LINES_PER_CHUNK):
         results = translator.search(chunk, beam=beam, n_best=n_best, first_line=done + 1)
         for number, (source, translations) in enumerate(zip(chunk, results, strict=True), done):
-            _print(number, source, translations, n_best, as_json)
+            _print(number, source, [asdict(one) for one in translations], n_best, as_json)
         done += len(chunk)
         sys.stdout.flush()
+
+
+def _translate_by_server(
+    url: str,
+    texts: list[str] | None,
+    model: Path | None,
+    beam: int | None,
+    n_best: int,
+    as_json: bool,
+) -> None:
+    from seq2see.serve.client import Client
+
+    client = Client(url)
+    name = None if model is None else str(model)
+    done = 0
+    for chunk in _chunks(_lines(texts), 1 if sys.stdin.isatty() else LINES_PER_CHUNK):
+        rows = client.translate(chunk, model=name, beam=beam, n_best=n_best)
+        for number, (source, row) in enumerate(zip(chunk, rows, strict=True), done):
+            _print(number, source, row.get("alternatives") or [row], n_best, as_json)
+        done += len(chunk)
+        sys.stdout.flush()
+
+
+def _lines(texts: list[str] | None) -> Iterator[str]:
+    from seq2see.decoding.long_text import read_stream
+
+    return iter(texts) if texts else read_stream(sys.stdin.buffer, "stdin")
 
 
 def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -73,16 +108,15 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def _print(
-    number: int, source: str, translations: "Sequence[Translation]", n_best: int, as_json: bool
+    number: int, source: str, translations: list[dict[str, Any]], n_best: int, as_json: bool
 ) -> None:
     if as_json:
-        rows = [asdict(translation) for translation in translations]
-        print(json.dumps({"source": source, "translations": rows}, ensure_ascii=False))
+        print(json.dumps({"source": source, "translations": translations}, ensure_ascii=False))
     elif n_best > 1:
-        for translation in translations:
-            print(f"{number} ||| {translation.text} ||| {translation.score:.4f}")
+        for one in translations:
+            print(f"{number} ||| {one['text']} ||| {one['score']:.4f}")
     else:
-        print(translations[0].text)
+        print(translations[0]["text"])
 
 
 def score(

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from seq2see.ct2.engine import library, pieces, refuse_search
+from seq2see.ct2.engine import pieces, refuse_search
+from seq2see.ct2.library import library
 from seq2see.decoding.hypotheses import Search
 from seq2see.errors import InputError
 from seq2see.layers.attention import MultiHeadAttention

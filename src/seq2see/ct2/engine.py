@@ -1,17 +1,15 @@
 """Inference with an exported model by CTranslate2; without torch, for a fast start."""
 
-import contextlib
 import json
 import math
-import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
+from seq2see.ct2.library import cores, library, torch_threads_kept
+from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256
 from seq2see.models.nearest import no_such_directory
@@ -40,32 +38,6 @@ class Setting:
     workers: int  # in parallel, each on its own batch
     threads: int  # per worker
     batch_tokens: int  # source tokens × beam
-
-
-def library() -> Any:
-    """Import CTranslate2 when it is needed; it is an optional dependency."""
-    try:
-        import ctranslate2
-    except ImportError:
-        raise InputError("CTranslate2 is not installed: pip install ctranslate2") from None
-    return ctranslate2
-
-
-def cores() -> int:
-    """Number of processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def torch_threads_kept() -> Iterator[None]:
-    """Restore PyTorch's number of threads, which CTranslate2 changes, if PyTorch is in use."""
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else 0
-    try:
-        yield
-    finally:
-        if torch:
-            torch.set_num_threads(threads)
 
 
 class Engine(TranslationEngine):
@@ -101,7 +73,11 @@ class Engine(TranslationEngine):
         raise InputError(f"{self.directory}: {rule}")
 
     def hypotheses(
-        self, sources: Sequence[Ids], config: Search, n_best: int = 1
+        self,
+        sources: Sequence[Ids],
+        config: Search,
+        n_best: int = 1,
+        prefixes: Prefixes | None = None,
     ) -> list[list[Hypothesis]]:
         """Return the n best hypotheses of each source, in order; an empty source has an empty one.
 
@@ -112,18 +88,25 @@ class Engine(TranslationEngine):
         """
         config.check(n_best)
         refuse_search(config)
-        results = [[] if source else [Hypothesis([], 0.0, 0.0)] for source in sources]
+        forced: Prefixes = prefixes or [()] * len(sources)
+        config.check_prefixes(sources, forced)
+        limits = [config.limit(*map(len, pair)) for pair in zip(sources, forced, strict=True)]
+        results = [
+            [] if source or prefix else [Hypothesis([], 0.0, 0.0)]
+            for source, prefix in zip(sources, forced, strict=True)
+        ]
 
         def post(batch: list[int]) -> list[Any]:
-            limit = config.limit(len(sources[batch[0]]))
-            return self._post([sources[i] for i in batch], config, limit)
+            limit = max(limits[i] for i in batch)
+            pairs = [(sources[i], forced[i]) for i in batch]
+            return self._post(pairs, config, limit)
 
         for i, answer in self._answers(post, [*map(len, sources)], config.beam):
             if not results[i]:
-                limit = config.limit(len(sources[i]))
-                results[i] = self._ended(answer, config, limit, n_best)
+                results[i] = self._ended(answer, config, limits[i], n_best)
         again = [i for i, hypotheses in enumerate(results) if not hypotheses]
-        searched = self._search_again([sources[i] for i in again], config)
+        pairs = [(sources[i], forced[i]) for i in again]
+        searched = self._search_again(pairs, [limits[i] for i in again], config)
         for i, hypotheses in zip(again, searched, strict=True):
             results[i] = hypotheses
         if not all(results):
@@ -181,12 +164,18 @@ class Engine(TranslationEngine):
             start += len(batch)
 
     def _post(
-        self, sources: Sequence[Ids], config: Search, limit: int, suppress: Sequence[int] = ()
+        self,
+        pairs: Sequence[tuple[Ids, Sequence[int]]],
+        config: Search,
+        limit: int,
+        suppress: Sequence[int] = (),
     ) -> list[Any]:
-        """Post a batch to the workers; an answer holds all hypotheses that ended."""
+        """Post sources and prefixes to the workers; an answer holds all hypotheses that ended."""
+        prefixes = [[self._target[id] for id in prefix] for _, prefix in pairs]
         patience = PATIENCE if config.beam > 1 else 1
         answers: list[Any] = self._model.translate_batch(
-            [self._tokens(source) for source in sources],
+            [self._tokens(source) for source, _ in pairs],
+            prefixes if any(prefixes) else None,
             asynchronous=True,
             beam_size=config.beam,
             patience=patience,
@@ -224,19 +213,24 @@ class Engine(TranslationEngine):
     def _known(self, tokens: Pieces) -> Ids:
         return [self._ids[token] for token in tokens]
 
-    def _search_again(self, sources: Sequence[Ids], config: Search) -> list[list[Hypothesis]]:
+    def _search_again(
+        self,
+        pairs: Sequence[tuple[Ids, Sequence[int]]],
+        limits: Sequence[int],
+        config: Search,
+    ) -> list[list[Hypothesis]]:
         """Search each sentence up to its own limit, where it ends as in our search, and rescore."""
-        outputs: list[list[Ids]] = [[] for _ in sources]
+        outputs: list[list[Ids]] = [[] for _ in pairs]
 
         def post(batch: list[int]) -> list[Any]:
-            limit = config.limit(len(sources[batch[0]])) - 1  # at the limit only </s> may come
-            return self._post([sources[i] for i in batch], config, limit, (BEGIN, PAD))
+            limit = limits[batch[0]] - 1  # at the limit only </s> may come
+            return self._post([pairs[i] for i in batch], config, limit, (BEGIN, PAD))
 
-        for i, answer in self._answers(post, [*map(len, sources)], config.beam, equal=True):
+        for i, answer in self._answers(post, limits, config.beam, equal=True):
             for tokens, _ in self._read(answer, config):
                 outputs[i].append([id for id in self._known(tokens) if id != END])
-        pairs = [(source, ids) for source, row in zip(sources, outputs, strict=True) for ids in row]
-        scored = iter(self.log_probabilities(pairs))
+        rows = zip(pairs, outputs, strict=True)
+        scored = iter(self.log_probabilities([(x, ids) for (x, _), row in rows for ids in row]))
         return [_ranked([(ids, sum(next(scored))) for ids in row], config) for row in outputs]
 
 

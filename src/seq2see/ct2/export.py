@@ -13,7 +13,8 @@ import seq2see
 from seq2see.batches import Ids
 from seq2see.ct2.calibration import BATCHES, calibrate
 from seq2see.ct2.convert import convert, refuse
-from seq2see.ct2.engine import SHORTLIST, Engine, Setting, cores, library, pieces
+from seq2see.ct2.engine import SHORTLIST, Engine, Setting, pieces
+from seq2see.ct2.library import cores, library
 from seq2see.ct2.parity import Parity, compare, logged, sentences
 from seq2see.ct2.shortlist import vocabulary_map
 from seq2see.errors import InputError

@@ -1,9 +1,13 @@
 """Search settings and hypotheses, shared by all engines; without torch, which not all need."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe
+
+Prefixes = Sequence[Sequence[int]]  # forced first target tokens of each source
 
 BROKEN_MODEL = "the model's output is not a number (NaN); its weights are broken"
 
@@ -38,18 +42,26 @@ class Search:
         """
         return float(((5 + length) / 6) ** self.length_penalty)
 
-    def limit(self, tokens: int) -> int:
+    def limit(self, tokens: int, forced: int = 0) -> int:
         """Maximum number of target tokens, </s> included, for a source of `tokens` tokens.
 
-        A minimum length above the limit raises it.
+        A minimum length above the limit raises it, and so does a prefix of `forced` tokens.
         """
-        limit = max(math.ceil(tokens * self.max_ratio) + 10, self.min_length + 1)
+        limit = max(math.ceil(tokens * self.max_ratio) + 10, self.min_length + 1) + forced
         return limit if self.most is None else min(limit, self.most)
 
     def check(self, n_best: int) -> None:
         """Refuse more hypotheses than the beam can hold."""
         if not 1 <= n_best <= self.beam:
             raise ValueError(f"n_best ({n_best}) must be between 1 and the beam ({self.beam})")
+
+    def check_prefixes(self, sources: Sequence[Sequence[int]], prefixes: Prefixes) -> None:
+        """Refuse prefixes after which the model has no position left."""
+        for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+            limit = self.limit(len(source), len(prefix))
+            if len(prefix) >= limit:
+                rule = f"the model takes fewer than {limit}"
+                raise InputError(f"prefixes[{index}]: {len(prefix)} tokens; {rule}")
 
 
 @dataclass(frozen=True)

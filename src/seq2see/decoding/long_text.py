@@ -51,26 +51,26 @@ def translate(
     pieces: list[list[int]] = []
     bounds = [0]  # text i has pieces[bounds[i] : bounds[i + 1]]
     for line, text in enumerate(texts, start=first_line):
-        encoded = _encode_pieces(text, tokenizers, limit)
+        encoded = encode_pieces(text, tokenizers, limit)
         if len(encoded) > 1:
             warn(
                 f"line {line}: longer than the model's {limit} tokens; "
                 f"translated in {len(encoded)} pieces"
             )
-        pieces += filter(None, encoded)
+        pieces += encoded
         bounds.append(len(pieces))
-    decoded = [_decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
-    blank = " " if spaced(tokenizers.languages[1]) else ""
-    return [_join(decoded[start:end], blank) for start, end in itertools.pairwise(bounds)]
+    decoded = [decode(hypotheses, tokenizers.target) for hypotheses in search(pieces)]
+    return [join(decoded[a:b], tokenizers) for a, b in itertools.pairwise(bounds)]
 
 
-def _encode_pieces(text: str, tokenizers: Tokenizers, limit: int) -> list[list[int]]:
+def encode_pieces(text: str, tokenizers: Tokenizers, limit: int) -> list[list[int]]:
+    """Encode a text in pieces of at most `limit` tokens; none for a text without tokens."""
     tokenizer = tokenizers.source
     ids = tokenizer.encode(text.strip())
     if len(ids) <= limit:
-        return [ids]
+        return [ids] if ids else []
     pieces = split_text(text, tokenizer, limit, tokenizers.languages[0])
-    return [tokenizer.encode(piece) for piece in pieces]
+    return [ids for ids in map(tokenizer.encode, pieces) if ids]
 
 
 def split_text(text: str, tokenizer: Tokenizer, limit: int, language: str) -> list[str]:
@@ -99,17 +99,19 @@ def _halves(text: str) -> list[str]:
     return [text[:middle], text[middle:]]
 
 
-def _decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
+def decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:
+    """Convert the hypotheses of a piece to text."""
     return [
         Translation(tokenizer.decode(hypothesis.ids), hypothesis.log_probability, hypothesis.score)
         for hypothesis in hypotheses
     ]
 
 
-def _join(pieces: list[list[Translation]], blank: str) -> list[Translation]:
+def join(pieces: list[list[Translation]], tokenizers: Tokenizers) -> list[Translation]:
     """Join the translations of a text's pieces rank by rank, best with best."""
     if not pieces:
         return [Translation("", 0.0, 0.0)]
+    blank = " " if spaced(tokenizers.languages[1]) else ""
     ranks = zip(*pieces, strict=False)  # as many as every piece has
     return [
         Translation(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from seq2see.batches import Ids, pad
-from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
+from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
 from seq2see.errors import WorkError
 from seq2see.text.specials import BEGIN, END, PAD
 from seq2see.training.workers import share_out
@@ -58,15 +58,23 @@ def search(
     n_best: int = 1,
     device: torch.device | None = None,
     batch_tokens: int = TOKENS_PER_BATCH,
+    prefixes: Prefixes | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the n best hypotheses of each source, best first, in the order of the sources."""
+    """Return the n best hypotheses of each source, best first, in the order of the sources.
+
+    Hypotheses begin with the tokens of their prefix, if prefixes are given.
+    """
     config.check(n_best)
+    if prefixes is not None:
+        config.check_prefixes(sources, prefixes)
     batches = _batches(sources, config.beam, batch_tokens)
 
     def decode(batch: list[int]) -> list[list[Hypothesis]]:
         source = pad([[*sources[i], END] for i in batch]).to(device)
         method = greedy if config.beam == 1 else beam_search
-        return method(model, source, config)
+        if prefixes is None:
+            return method(model, source, config)
+        return method(model, source, config, pad([[*prefixes[i]] for i in batch]).to(device))
 
     results: list[list[Hypothesis]] = [[] for _ in sources]
     workers = torch.get_num_threads() if device is None or device.type == "cpu" else 1
@@ -91,15 +99,36 @@ def _batches(sources: Sequence[Ids], beam: int, batch_tokens: int) -> list[list[
     return batches
 
 
-def limits(source: Tensor, config: Search) -> Tensor:
+def limits(source: Tensor, config: Search, prefix: Tensor | None = None) -> Tensor:
     """Maximum number of target tokens, </s> included, for each sentence of a batch: (B,)."""
     lengths = (source != PAD).sum(1) - 1  # </s> does not count
-    limit = [config.limit(length) for length in lengths.tolist()]
+    forced = torch.zeros_like(lengths) if prefix is None else (prefix != PAD).sum(1)
+    pairs = zip(lengths.tolist(), forced.tolist(), strict=True)
+    limit = [config.limit(length, tokens) for length, tokens in pairs]
     return torch.tensor(limit, device=source.device)
 
 
+def _forced(prefix: Tensor | None, position: int) -> Tensor | None:
+    """Return the ids (B,) that must come at a position, PAD where any may; None if all may."""
+    if prefix is None or position > prefix.shape[1]:
+        return None
+    return prefix[:, position - 1]
+
+
+def _force(logits: Tensor, ids: Tensor) -> None:
+    """Forbid all tokens but the given one, in the rows (N, V) that have one."""
+    kept = logits.gather(1, ids[:, None])
+    logits.masked_fill_((ids != PAD)[:, None], float("-inf"))
+    logits.scatter_(1, ids[:, None], kept)
+
+
 def _likeliest(
-    logits: Tensor, position: int, at_limit: Tensor, config: Search, count: int
+    logits: Tensor,
+    position: int,
+    at_limit: Tensor,
+    config: Search,
+    count: int,
+    forced: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities and ids (N, count) of the likeliest next tokens that are allowed.
 
@@ -114,16 +143,18 @@ def _likeliest(
         end = logits[:, END].clone()
         logits[at_limit] = float("-inf")
         logits[:, END] = end
+    if forced is not None:
+        _force(logits, forced)
     best, ids = logits.topk(min(count, logits.shape[-1]))
     return best - normaliser, ids
 
 
 @torch.inference_mode()
 def greedy(
-    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search
+    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search, prefix: Tensor | None = None
 ) -> list[list[Hypothesis]]:
     """Take the likeliest token until </s>; finished sentences leave the computation."""
-    limit = limits(source, config)
+    limit = limits(source, config, prefix)
     state = model.start(model.encode(source))
     active = torch.arange(len(source), device=source.device)  # (A,)
     last = torch.full((len(source), 1), BEGIN, device=source.device)  # (A, 1)
@@ -133,7 +164,10 @@ def greedy(
     while len(active):
         position += 1
         logits, state = model.step(state, last)
-        best, last = _likeliest(logits, position, position >= limit[active], config, 1)
+        forced = _forced(prefix, position)
+        if forced is not None:
+            forced = forced[active]
+        best, last = _likeliest(logits, position, position >= limit[active], config, 1, forced)
         tokens = zip(active.tolist(), last[:, 0].tolist(), best[:, 0].tolist(), strict=True)
         for sentence, id, log_p in tokens:
             totals[sentence] += log_p
@@ -152,7 +186,7 @@ def greedy(
 
 @torch.inference_mode()
 def beam_search(
-    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search
+    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search, prefix: Tensor | None = None
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` likeliest prefixes of every sentence.
 
@@ -160,7 +194,7 @@ def beam_search(
     present length; finished sentences leave the computation.
     """
     beam = config.beam
-    limit = limits(source, config)
+    limit = limits(source, config, prefix)
     active = torch.arange(len(source), device=source.device)  # (A,)
     state = model.start(model.encode(source)).select(active.repeat_interleave(beam))
     prefixes = torch.full((len(source), beam, 1), BEGIN, device=source.device)  # (A, beam, t)
@@ -174,7 +208,10 @@ def beam_search(
         penalty = config.penalty(position)
         logits, state = model.step(state, prefixes[:, :, -1].reshape(-1, 1))
         at_limit = (position >= limit[active]).repeat_interleave(beam)
-        log_p, ids = _likeliest(logits, position, at_limit, config, 2 * beam)
+        forced = _forced(prefix, position)
+        if forced is not None:
+            forced = forced[active].repeat_interleave(beam)
+        log_p, ids = _likeliest(logits, position, at_limit, config, 2 * beam, forced)
         candidates = _expand(totals, log_p, ids)
         _collect_ended(candidates, prefixes, active, penalty, ended)
         continuing = _keep_open(candidates, beam)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, overload
 
-from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Search
+from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
 from seq2see.decoding.long_text import Translation, translate
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import Recipe
@@ -54,9 +54,16 @@ class TranslationEngine(ABC):
 
     @abstractmethod
     def hypotheses(
-        self, sources: Sequence[Ids], config: Search, n_best: int = 1
+        self,
+        sources: Sequence[Ids],
+        config: Search,
+        n_best: int = 1,
+        prefixes: Prefixes | None = None,
     ) -> list[list[Hypothesis]]:
-        """Search; return the n best hypotheses of each source, in order."""
+        """Search; return the n best hypotheses of each source, in order.
+
+        They begin with the tokens of their prefix, if prefixes are given.
+        """
 
     @abstractmethod
     def log_probabilities(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:

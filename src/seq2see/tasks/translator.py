@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seq2see.batches import IdPair, Ids, TextExamples, by_tokens, collate
-from seq2see.decoding.hypotheses import Hypothesis, Search
+from seq2see.decoding.hypotheses import Hypothesis, Prefixes, Search
 from seq2see.decoding.search import Seq2Seq, search
 from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
@@ -69,10 +69,14 @@ class Translator(TranslationEngine):
         return self.described(parameters(self.model))
 
     def hypotheses(
-        self, sources: Sequence[Ids], config: Search, n_best: int = 1
+        self,
+        sources: Sequence[Ids],
+        config: Search,
+        n_best: int = 1,
+        prefixes: Prefixes | None = None,
     ) -> list[list[Hypothesis]]:
         self.model.eval()
-        return search(self.model, sources, config, n_best, self.device)
+        return search(self.model, sources, config, n_best, self.device, prefixes=prefixes)
 
     @torch.inference_mode()
     def log_probabilities(self, pairs: Sequence[IdPair]) -> list[list[float]]:

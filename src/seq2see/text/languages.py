@@ -54,4 +54,11 @@ NAMES = {
     "vi": "vie vietnamese vietnamesisch việt",
     "zh": "zho chi cmn chinese mandarin chinesisch chinois chino 中文 汉语 漢語",
 }
+LONGEST_CODE = 3  # characters
 CODES = {name: code for code, names in NAMES.items() for name in (code, *names.split())}
+
+
+def english_name(code: str) -> str:
+    """Return a language's name in English, or the code itself if it has none here."""
+    names = NAMES.get(code, code).split()
+    return next((name.title() for name in names if len(name) > LONGEST_CODE), code)

@@ -1,0 +1,102 @@
+"""Translation of whole texts: their sentences go to the queue together, round by round."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from seq2see.decoding.long_text import Translation
+from seq2see.serve.models import Served
+from seq2see.serve.patience import Patience
+from seq2see.serve.translating import Options, Sentence, translate_sentences
+from seq2see.text.documents import Format, Glossary, Steps, translate_document
+
+MANY = 10_000  # characters whose analysis is left to a thread: it takes tens of milliseconds
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Wishes beside the search: format, glossary and forced beginnings."""
+
+    prefixes: Sequence[str]  # of each text
+    format: Format = "text"
+    glossary: Glossary | None = None
+
+
+@dataclass(eq=False)
+class Rank:
+    """A text's translation made of the best translations of its sentences, or the second best …"""
+
+    steps: Steps[str]
+    rank: int
+    prefix: str
+    asked: list[str] = field(default_factory=list)
+    text: str | None = None  # when it is done
+    log_probability: float = 0.0
+    score: float = 0.0
+    own: bool = False  # whether any sentence has so many translations
+
+    def sentences(self) -> list[Sentence]:
+        """The sentences of this round; the text's first one has its prefix."""
+        return [(text, "" if place else self.prefix) for place, text in enumerate(self.asked)]
+
+    def advance(self, results: Sequence[list[Translation]] | None) -> None:
+        """Take the translations of a round, none in the first, and ask for the next."""
+        try:
+            if results is None:
+                self.asked = next(self.steps)
+                return
+            self.prefix = ""
+            chosen = [result[min(self.rank, len(result) - 1)] for result in results]
+            self.own = self.own or any(self.rank < len(result) for result in results)
+            self.log_probability += sum(one.log_probability for one in chosen)
+            self.score += sum(one.score for one in chosen)
+            self.asked = self.steps.send([one.text for one in chosen])
+        except StopIteration as stop:
+            self.text = stop.value
+
+
+async def translate_texts(
+    served: Served, texts: Sequence[str], wish: Wish, options: Options, patience: Patience
+) -> list[list[Translation]]:
+    """Translate texts; return the n best translations of each, best first."""
+    rows = [
+        [Rank(_steps(served, text, wish), rank, prefix) for rank in range(options.n_best)]
+        for text, prefix in zip(texts, wish.prefixes, strict=True)
+    ]
+    answers: dict[Sentence, list[Translation]] | None = None
+    in_thread = sum(map(len, texts)) * options.n_best > MANY
+    while True:
+        open_ranks = [rank for row in rows for rank in row if rank.text is None]
+        if in_thread:
+            await asyncio.to_thread(_advance, open_ranks, answers)
+        else:
+            _advance(open_ranks, answers)
+        open_ranks = [rank for rank in open_ranks if rank.text is None]
+        if not open_ranks:
+            break
+        asked = list(dict.fromkeys(one for rank in open_ranks for one in rank.sentences()))
+        results = await translate_sentences(served, asked, options, patience)
+        answers = dict(zip(asked, results, strict=True))
+    return [
+        [
+            Translation(rank.text or "", rank.log_probability, rank.score)
+            for rank in row
+            if rank.own or rank.rank == 0
+        ]
+        for row in rows
+    ]
+
+
+def _steps(served: Served, text: str, wish: Wish) -> Steps[str]:
+    return translate_document(
+        text,
+        source=served.source,
+        target=served.target,
+        format=wish.format,
+        glossary=wish.glossary,
+    )
+
+
+def _advance(ranks: Sequence[Rank], answers: dict[Sentence, list[Translation]] | None) -> None:
+    for rank in ranks:
+        rank.advance(None if answers is None else [answers[one] for one in rank.sentences()])

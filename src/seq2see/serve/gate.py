@@ -1,0 +1,178 @@
+"""The gate around the application: bounds, request ids, security headers, logs and metrics."""
+
+import asyncio
+import itertools
+import re
+import secrets
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from seq2see.serve.answers import answer
+from seq2see.serve.logs import failure, log
+from seq2see.serve.metrics import Metrics
+from seq2see.serve.problems import ClientGone, Problem
+from seq2see.serve.settings import Settings
+from seq2see.serve.token import bearer, equal
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+SECURITY = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+PROTECTED = ("/v1/", "/metrics")
+UNAUTHORISED = {"www-authenticate": "Bearer"}
+BODIES = (b"content-length", b"transfer-encoding")  # a request without them has none
+CLOSE = (b"connection", b"close")
+GONE = 499  # in the log alone: the client did not wait for an answer
+
+
+class Gate:
+    """Wraps the application; every request passes here first."""
+
+    def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
+        self.app = app
+        self.limits = settings.limits
+        self.metrics = metrics
+        self._token = settings.token
+        self.draining = False
+        self._start = secrets.token_hex(4)
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        passage = Passage(self, scope, receive, send)
+        begun = time.perf_counter()
+        try:
+            if self.allows(scope):
+                await passage.read()
+                await self.app(scope, passage.receive, passage.send)
+            else:
+                await passage.refuse(401, "the token is missing or wrong", UNAUTHORISED)
+        except Problem as problem:
+            await passage.refuse(problem.status, problem.message)
+        except (ClientGone, ConnectionError):
+            passage.status = GONE
+        except Exception:
+            kind, _, trace = sys.exc_info()
+            assert kind is not None
+            log("failed", "error", id=passage.id, **failure(kind, trace))
+            if passage.status is None:
+                await passage.refuse(500, "the server failed; its log says more under this id")
+        seconds = time.perf_counter() - begun
+        route = getattr(scope.get("route"), "path", "other")
+        self.metrics.count_request(route, passage.status)
+        self.metrics.total.observe(seconds)
+        log(
+            "request",
+            id=passage.id,
+            method=scope["method"],
+            route=route,
+            status=passage.status,
+            ms=round(1000 * seconds, 2),
+        )
+
+    def allows(self, scope: MutableMapping[str, Any]) -> bool:
+        """Whether a request may pass: without a token, or with the right one where it is needed.
+
+        LibreTranslate's clients send it in the body, so their routes compare it themselves.
+        """
+        if self._token is None or not scope["path"].startswith(PROTECTED):
+            return True
+        return equal(self._token, bearer(scope["headers"]))
+
+    def next_id(self, headers: list[tuple[bytes, bytes]]) -> str:
+        """The client's X-Request-ID if it is harmless, else one of ours."""
+        for name, value in headers:
+            if name == b"x-request-id" and SAFE_ID.fullmatch(value):
+                return value.decode()
+        return f"{self._start}-{next(self._numbers)}"
+
+
+class Passage:
+    """One request on its way through the gate."""
+
+    def __init__(
+        self, gate: Gate, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
+        self.gate = gate
+        self.id = gate.next_id(scope["headers"])
+        self.status: int | None = None
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self._receive = receive
+        self._send = send
+        self._body: bytes | None = None
+        self._unread = False
+
+    async def read(self) -> None:
+        """Read the body, within the bounds of size and time."""
+        limits = self.gate.limits
+        if not any(name in BODIES for name, _ in self._headers):
+            return
+        begun = time.perf_counter()
+        self._unread = True
+        if any(
+            name == b"content-length" and int(value) > limits.body for name, value in self._headers
+        ):
+            raise Problem(413, f"the body is larger than {limits.body} bytes")
+        body = b""
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                while self._unread:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientGone
+                    body += message.get("body", b"")
+                    if len(body) > limits.body:
+                        raise Problem(413, f"the body is larger than {limits.body} bytes")
+                    self._unread = message.get("more_body", False)
+        except TimeoutError:
+            rule = f"the body did not come within {limits.body_seconds:g} seconds"
+            raise Problem(408, rule) from None
+        self._body = body
+        self.gate.metrics.reading.observe(time.perf_counter() - begun)
+
+    async def receive(self) -> Message:
+        """Hand the body on, whole; then wait for the client to go."""
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = message["headers"] = [*message["headers"], *SECURITY]
+            headers.append((b"x-request-id", self.id.encode()))
+            # What is left of a body that was not read would be taken for the next request.
+            if self.gate.draining or self._unread:
+                headers.append(CLOSE)
+        await self._send(message)
+
+    async def refuse(
+        self, status: int, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer with an error."""
+        response = answer({"error": message}, status)
+        response.headers.update(headers or {})
+        await self.send(
+            {"type": "http.response.start", "status": status, "headers": response.raw_headers}
+        )
+        await self.send({"type": "http.response.body", "body": response.body})

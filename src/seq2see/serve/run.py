@@ -1,0 +1,152 @@
+"""The server process: its socket, its signals and its end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import resource
+import signal
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+from seq2see.errors import WorkError
+from seq2see.serve import detect, logs
+from seq2see.serve.app import build
+from seq2see.serve.gate import Gate
+from seq2see.serve.logs import log
+from seq2see.serve.models import Models
+from seq2see.serve.protocol import Connection
+
+BACKLOG = 2048  # connections that the kernel takes before we do
+LINGER = 0.5  # seconds in which requests on open connections are still answered
+KEEP_ALIVE = 30  # seconds that a connection may be idle
+
+
+class Server(uvicorn.Server):
+    """Ends with 0 on SIGTERM after all accepted requests; reloads the models on SIGHUP."""
+
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, models: Models, gate: Gate
+    ) -> None:
+        super().__init__(config)
+        self._listener = listener
+        self._models = models
+        self._gate = gate
+        self._reload = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        yield
+
+    def _stop(self) -> None:
+        log("draining")
+        self._gate.draining = True
+        self.force_exit = self.should_exit  # a second signal does not wait
+        self.should_exit = True
+
+    def _hang_up(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._reload_models())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reload_models(self) -> None:
+        async with self._reload:
+            await self._models.reload()
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        for server in self.servers:
+            server.close()
+        await self._accept_last()
+        # A request may be on its way on an open connection; it is answered, and told to close.
+        if not self.force_exit:
+            await asyncio.sleep(LINGER)
+        await super().shutdown(sockets)
+        log("stopped")
+
+    async def _accept_last(self) -> None:
+        """Take the connections that the kernel has taken already: closing would reset them."""
+        loop = asyncio.get_running_loop()
+        self._listener.listen(0)
+        last: list[socket.socket] = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                last.append(self._listener.accept()[0])
+        self._listener.close()
+        for connection in last:
+            connection.setblocking(False)
+            await loop.connect_accepted_socket(self._protocol, connection)
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state={}
+        )
+        return protocol
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the address, before the models are opened; nothing is accepted yet."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise WorkError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def warn_of_openness(host: str, token: str | None) -> None:
+    """Warn if others than this machine can call a server without a token."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local and token is None:
+        log("open", "warning", host=host, reason="reachable from elsewhere without a token")
+
+
+def run(models: Models, host: str, port: int) -> None:
+    """Open the models and serve until a signal."""
+    logs.take_over()
+    warn_of_openness(host, models.settings.token)
+    listener = bind(host, port)
+    opened = models.open()
+    detect.load()
+    limits = models.settings.limits
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    application, gate = build(models)
+    protocol = type("BoundedConnection", (Connection,), {"limits": limits})
+    config = uvicorn.Config(
+        application,
+        loop="uvloop",
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
+        backlog=BACKLOG,
+    )
+
+    async def serve() -> None:
+        models.serve(opened)
+        listener.listen(BACKLOG)
+        server = Server(config, listener.dup(), models, gate)
+        log("listening", host=host, port=listener.getsockname()[1])
+        await server.serve([listener])
+
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(serve())

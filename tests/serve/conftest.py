@@ -1,0 +1,99 @@
+"""A server in a process of its own, with the toy model, and clients of it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("uvicorn", reason="the server needs the extra serve")
+
+START = 60.0  # seconds
+
+
+class Running:
+    """A server process and a client of it."""
+
+    def __init__(self, *arguments: object, env: dict[str, str] | None = None) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        command = [sys.executable, "-m", "seq2see", "serve", "--port", str(self.port)]
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
+        self.process = subprocess.Popen(
+            [*command, *map(str, arguments)],
+            stderr=self._log,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})},
+        )
+        self.client = httpx.Client(base_url=self.url, timeout=30)
+        self._wait()
+
+    def _wait(self) -> None:
+        until = time.monotonic() + START
+        while time.monotonic() < until and self.process.poll() is None:
+            try:
+                if self.client.get("/ready").status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        self.process.kill()
+        raise AssertionError(self.stop())
+
+    def translate(self, text: str | list[str], **options: Any) -> list[str]:
+        """Translate through /v1/translate."""
+        response = self.client.post("/v1/translate", json={"text": text, **options})
+        assert response.status_code == 200, response.text
+        return [row["text"] for row in response.json()["translations"]]
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def stop(self) -> tuple[int, list[dict[str, Any]]]:
+        """End the server; return its exit code and its log."""
+        self.client.close()
+        if self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+        code = self.process.wait(timeout=60)
+        if not self._log.closed:
+            self._log.seek(0)
+            self.log = [json.loads(line) for line in self._log.read().decode().splitlines()]
+            self._log.close()
+        return code, self.log
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start servers that end with the test."""
+    servers: list[Running] = []
+
+    def run(*arguments: object, env: dict[str, str] | None = None) -> Running:
+        servers.append(Running(*arguments, env=env))
+        return servers[-1]
+
+    yield run
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="session", params=["ct2", "torch"])
+def server(request: pytest.FixtureRequest, trained: Path, exported: Path) -> Iterator[Running]:
+    """A server of the toy model on each engine in turn; its log must show no failure."""
+    place = {"ct2": exported, "torch": trained}[request.param]
+    running = Running("--model", f"toy={place}", "--engine", request.param)
+    yield running
+    code, log = running.stop()
+    assert code == 0
+    assert not [line for line in log if line["level"] == "error"]

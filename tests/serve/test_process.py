@@ -1,0 +1,265 @@
+"""The process: signals under load, clients that vanish or crawl, tokens, and refusals to start."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
+TOKEN = "a-token-of-the-tests"
+
+
+class Load:
+    """Clients in threads, each with a connection, until the server refuses or the test ends."""
+
+    def __init__(self, server: Any, clients: int) -> None:
+        self.server = server
+        self.answered = 0
+        self.lost: list[str] = []
+        self.stopped = threading.Event()
+        self.threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def _ask(self, number: int) -> None:
+        with httpx.Client(base_url=self.server.url, timeout=30) as client:
+            count = 0
+            while not self.stopped.is_set():
+                count += 1
+                text = " ".join(WORDS[(number * count + i) % 10] for i in range(2 + count % 6))
+                try:
+                    response = client.post("/v1/translate", json={"text": f"{text} {count}"})
+                except httpx.ConnectError:
+                    return  # not accepted
+                except httpx.TransportError as error:
+                    self.lost.append(repr(error))
+                    return
+                if response.status_code != 200:
+                    self.lost.append(response.text)
+                self.answered += 1
+
+    def stop(self) -> None:
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def figure(server: Any, name: str) -> float:
+    lines = server.client.get("/metrics").text.splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_sigterm_under_load_loses_no_accepted_request(start: Any, exported: Path) -> None:
+    server = start("--model", exported)
+    load = Load(server, 12)
+    wait_for(lambda: load.answered > 100)
+    server.signal(signal.SIGTERM)
+    code, log = server.stop()
+    load.stop()
+    assert code == 0 and load.lost == []
+    events = [line["event"] for line in log]
+    assert events[-1] == "stopped" and "draining" in events
+    answered = [line for line in log if line["event"] == "request" and line["status"] == 200]
+    assert len([line for line in answered if line["route"] == "/v1/translate"]) == load.answered
+
+
+def test_sighup_under_load_loses_no_request_and_takes_the_new_model(
+    start: Any, exported: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(exported, tmp_path / "copy"))
+    server = start("--model", f"toy={copy}")
+    load = Load(server, 6)
+    recipe = (copy / "recipe.toml").read_text(encoding="utf-8")
+    about = json.loads((copy / "engine.json").read_bytes())
+    assert 'source = "de"' not in recipe
+    (copy / "recipe.toml").write_text(
+        recipe.replace("[data]", '[data]\nsource = "fr"'), encoding="utf-8"
+    )
+    about["files"].pop("recipe.toml", None)
+    (copy / "engine.json").write_text(json.dumps(about), encoding="utf-8")
+    before = load.answered
+    server.signal(signal.SIGHUP)
+
+    def source() -> str:
+        code: str = server.client.get("/v1/models").json()["models"][0]["source"]
+        return code
+
+    wait_for(lambda: source() == "fr")
+    wait_for(lambda: load.answered > before + 50)
+    load.stop()
+    assert load.lost == []
+    (copy / "model.bin").write_bytes(b"broken")
+    server.signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert server.translate("zwei vier") == ["two four"]  # the model that was open still serves
+    _, log = server.stop()
+    assert [line["event"] for line in log if "reload" in line["event"]] == [
+        "reloaded",
+        "reload failed",
+    ]
+
+
+def test_a_client_that_vanishes_leaves_the_queue(start: Any, exported: Path) -> None:
+    server = start("--model", exported, "--cache", 0)
+    texts = [" ".join(WORDS) + f" {number}" for number in range(1000)]
+    body = json.dumps({"text": texts, "beam": 16}).encode()
+    head = f"POST /v1/translate HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.sendall(head.encode() + b"content-type: application/json\r\n\r\n" + body)
+        wait_for(lambda: figure(server, "seq2see_queue_sentences") > 300)
+    wait_for(lambda: figure(server, "seq2see_queue_sentences") == 0, seconds=2)
+    assert figure(server, "seq2see_batch_sentences_sum") < 900
+    _, log = server.stop()
+    assert 499 in [line.get("status") for line in log]
+
+
+def test_slow_clients_do_not_stop_the_others(start: Any, exported: Path) -> None:
+    server = start("--model", exported)
+    heads = [b"POST /v1/trans", b"POST /v1/translate HTTP/1.1\r\ncontent-length: 100\r\n\r\n{"]
+    slow = []
+    for number in range(200):
+        client = socket.create_connection(("127.0.0.1", server.port))
+        client.sendall(heads[number % 2])
+        slow.append(client)
+    begun = time.monotonic()
+    for number in range(20):
+        for client in slow:
+            client.sendall(b"a" if number else b"l")
+        assert server.translate("zwei vier") == ["two four"]
+    assert time.monotonic() - begun < 10
+    for client in slow:
+        client.close()
+    assert server.stop()[0] == 0
+
+
+def test_a_head_and_a_body_have_a_deadline_and_a_bound(start: Any, exported: Path) -> None:
+    server = start("--model", exported)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 408 ")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nx: " + b"a" * 70_000)
+        assert client.recv(1000).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_full_queue_answers_503_and_says_for_how_long(start: Any, exported: Path) -> None:
+    server = start("--model", exported, "--cache", 0)
+    texts = [" ".join(WORDS) + f" {number}" for number in range(1000)]
+    statuses = []
+
+    def ask() -> None:
+        body = {"text": texts, "beam": 16}
+        response = httpx.post(f"{server.url}/v1/translate", json=body, timeout=60)
+        statuses.append(response.status_code)
+        if response.status_code == 503:
+            assert int(response.headers["retry-after"]) >= 1
+            assert "queue is full" in response.json()["error"]
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) <= {200, 503, 504} and 503 in statuses
+
+
+def test_a_token_is_needed_where_one_is_set(start: Any, exported: Path, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n", encoding="utf-8")
+    server = start("--model", exported, "--token-file", file)
+    body = {"text": "zwei vier"}
+    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Bearer " + "ä"}):
+        raw = {key: value.encode() for key, value in headers.items()}
+        response = server.client.post("/v1/translate", json=body, headers=raw)
+        assert response.status_code == 401 and response.headers["www-authenticate"] == "Bearer"
+    good = {"authorization": f"Bearer {TOKEN}"}
+    assert server.client.post("/v1/translate", json=body, headers=good).status_code == 200
+    libre = {"q": "zwei vier", "source": "de", "target": "en"}
+    refused = server.client.post("/translate", json=libre)
+    assert refused.status_code == 403 and list(refused.json()) == ["error"]
+    allowed = server.client.post("/translate", json=libre | {"api_key": TOKEN})
+    assert allowed.json() == {"translatedText": "two four"}
+    assert server.client.get("/metrics").status_code == 401
+    assert server.client.get("/health").status_code == 200
+
+
+def test_other_origins_are_allowed_only_by_name(start: Any, exported: Path) -> None:
+    server = start("--model", exported, "--allow-origin", "https://a.example")
+    for origin, allowed in (("https://a.example", True), ("https://b.example", False)):
+        headers = {"origin": origin, "access-control-request-method": "POST"}
+        response = server.client.options("/v1/translate", headers=headers)
+        assert ("access-control-allow-origin" in response.headers) is allowed
+
+
+def test_the_log_has_no_text_of_users(start: Any, exported: Path) -> None:
+    server = start("--model", exported)
+    server.translate("zwei vier")
+    server.client.get("/secret-path", params={"q": "secret"})
+    _, log = server.stop()
+    assert "zwei" not in json.dumps(log) and "secret" not in json.dumps(log)
+    (request,) = [line for line in log if line.get("route") == "/v1/translate"]
+    assert request["status"] == 200 and request["ms"] > 0 and request["id"]
+
+
+def test_a_model_is_exported_once_and_kept(start: Any, trained: Path, tmp_path: Path) -> None:
+    env = {"SEQ2SEE_CACHE": str(tmp_path)}
+    first = start("--model", trained, env=env)
+    assert first.translate("drei acht eins") == ["three eight one"]
+    _, log = first.stop()
+    assert "exporting" in [line["event"] for line in log]
+    second = start("--model", trained, env=env)
+    _, log = second.stop()
+    assert "exporting" not in [line["event"] for line in log]
+    assert [line["engine"] for line in log if line["event"] == "model"] == ["ct2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "{missing}"], "no such"),
+        (["--model", "a={model}", "--model", "a={model}"], "two models are named a"),
+        (["--model", "={model}"], "must be DIR or NAME=DIR"),
+        (["--model", "{model}", "--engine", "cuda"], "is not one of torch, ct2"),
+        (["--model", "{model}", "--token-file", "{missing}"], "cannot read the token"),
+        (["--model", "{model}", "--engine", "torch"], "not for engine 'torch'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_call_is_one_line(
+    arguments: list[str], message: str, exported: Path, tmp_path: Path
+) -> None:
+    places = {"model": str(exported), "missing": str(tmp_path / "missing")}
+    filled = [argument.format(**places) for argument in arguments]
+    command = [sys.executable, "-m", "seq2see", "serve", *filled]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and message in done.stderr
+    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_one_line(exported: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "seq2see", "serve", "--model", str(exported)]
+        done = subprocess.run(
+            [*command, "--port", port], capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("seq2see: cannot listen on 127.0.0.1:")
+    assert "Traceback" not in done.stderr
