@@ -51,7 +51,7 @@ def test_what_messages_tell_to_install_is_in_an_extra() -> None:
         for name in re.findall(r"pip install (\S+?)[\"\s]", path.read_text(encoding="utf-8"))
     }
     assert {"ctranslate2", "spacy", "scikit-learn"} <= hinted <= libraries
-    for_users = set(extras) - {"serve", "test", "dev"}
+    for_users = set(extras) - {"test", "dev"}
     for page in PAGES.values():
         assert {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)} == for_users
 

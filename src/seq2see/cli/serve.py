@@ -7,6 +7,10 @@ import typer
 
 from seq2see.errors import InputError
 
+INSTALL = (
+    "pip install fastapi httptools prometheus_client py3langid python-multipart uvicorn uvloop"
+)
+
 
 def serve(
     model: Annotated[
@@ -51,6 +55,5 @@ def serve(
         from seq2see.serve.models import Models, Place
         from seq2see.serve.run import run
     except ImportError as error:
-        rule = "pip install 'seq2see[serve]'"
-        raise InputError(f"{error.name} is not installed, which serve needs: {rule}") from None
+        raise InputError(f"serve needs {error.name}: {INSTALL}") from None
     run(Models([Place.read(argument) for argument in model], engine, settings), host, port)
