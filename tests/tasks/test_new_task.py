@@ -117,7 +117,13 @@ class Copy:
         if self.recipe.reduce.kind != "none":
             raise ValueError("reduce.kind is not for task 'copy'")
 
-    def data(self, where: Path | None, history: History, progress: Progress = silent) -> CopyData:
+    def data(
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
+    ) -> CopyData:
         return CopyData((where or Path()) / str(self.recipe.data.train))
 
     def build(self, data: CopyData) -> Transformer:

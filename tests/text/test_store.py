@@ -170,7 +170,7 @@ def test_a_damaged_store_is_refused(run: Path, encoder: Encoder, tmp_path: Path)
     cut = f"{len(content) - 2:,} bytes instead of {len(content):,}"
     assert refused() == f"damaged: {cut}; {hint}"
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert refused() == f"damaged: its SHA-256 is not the one in store.json; {hint}"
+    assert refused() == f"damaged: its SHA-256 is not the one recorded; {hint}"
     path.unlink()
     assert refused() == f"cannot read the store: No such file or directory; {hint}"
     path.write_bytes(content)

@@ -119,7 +119,8 @@ def _translation(
     recipe = translator.recipe
     pair = translator.tokenizers
     encoded: list[IdPair] = [(pair.source.encode(source), []) for source in text.sources]
-    fits = fitting(sizes_of(encoded), recipe.data.max_length, text.name)[:limit]
+    lines = fitting(sizes_of(encoded), recipe.data.max_length, text.name)
+    fits = lines[:limit].tolist()
     sources = [text.sources[line] for line in fits]
     references = [text.references[line] for line in fits]
     examples = TextExamples([encoded[line] for line in fits])

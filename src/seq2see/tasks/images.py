@@ -129,7 +129,11 @@ class Images:
             raise ValueError(f"data.size and data.colour are for picture files, not for {corpus}")
 
     def data(
-        self, where: Path | None, history: History, progress: Progress = silent
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
     ) -> PictureData:
         progress("reading the pictures", None)
         return PictureData(self.recipe, where, history)

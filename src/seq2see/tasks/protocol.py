@@ -74,10 +74,17 @@ class Task(Protocol):
         """Raise ValueError for keys, or values together, that make no sense for the task."""
         ...
 
-    def data(self, where: Path | None, history: History, progress: Progress = silent) -> Any:
+    def data(
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
+    ) -> Any:
         """Read the data of the recipe (a `Data`), which `where` is the folder of.
 
-        The history is that of the run, if it has begun, or what its parent hands down.
+        The history is that of the run, if it has begun, or what its parent hands down. The folder
+        of the run may hold what an earlier start has found out about the data.
         """
         ...
 

@@ -58,6 +58,9 @@ class PairStream:
         """The first path, for messages."""
         return Path(self.paths if isinstance(self.paths, str) else self.paths[0]).name
 
+    def files(self) -> list[Path]:
+        return [path for shard in self._shards() for path in shard]
+
     def _shards(self) -> list[tuple[Path, ...]]:
         """The files that are read one after another, each alone or aligned with others."""
         paths = [self.paths] if isinstance(self.paths, str) else self.paths

@@ -1,7 +1,7 @@
 """Separation of held-out sentences from those that a model or its parent was trained on."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from seq2see.text.history import (
     Flags,
     History,
     all_seen,
+    among,
     empty,
     fingerprints,
     in_text_order,
@@ -47,6 +48,8 @@ class Corpus:
     notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
     left_out: int = 0  # training pairs that share a sentence with a held-out set
     shares: Sequence[Share] = field(default=(), compare=False)  # of the corpora in train
+    # Keeps a record of the reading; None if there is one, or no place for it.
+    keep: Callable[[bool], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def split_again(
     left = [Counter(keys(part).tolist()) for part in before]
     own = keys(prints)
     set_of = np.zeros(len(prints), dtype=np.uint8)
-    for line in np.flatnonzero(np.isin(own, np.concatenate([keys(part) for part in before]))):
+    for line in np.flatnonzero(among(own, np.concatenate([keys(part) for part in before]))):
         key = int(own[line])
         place = next((place for place, counts in enumerate(left, start=1) if counts[key]), 0)
         if place:
@@ -105,7 +108,7 @@ def leaks(prints: Fingerprints, held_out: dict[str, Fingerprints], history: Hist
 
     A run that was begun by an earlier version keeps those that its history shows.
     """
-    new = ~np.isin(keys(prints), keys(history.train))
+    new = ~among(keys(prints), keys(history.train))
     flags: Flags = new & shared(prints, list(held_out.values()))
     return flags
 
@@ -127,7 +130,8 @@ def repetitions(prints: Fingerprints) -> list[str]:
 
     Case and spacing make no difference.
     """
-    duplicates = len(prints) - len(np.unique(keys(prints)))
+    ordered = np.sort(keys(prints))
+    duplicates = int(np.sum(ordered[1:] == ordered[:-1]))
     untranslated = int(np.sum(prints[:, 0] == prints[:, 1]))
     counts = {"duplicates": duplicates, "untranslated (source = target)": untranslated}
     parts = [f"{name}: {count:,}" for name, count in counts.items() if count]
