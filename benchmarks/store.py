@@ -15,6 +15,7 @@ back at any time: those of the store, and of libraries, once for each process.
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,11 @@ def age() -> float:
     return time.time() - psutil.Process().create_time()
 
 
+def processor_seconds() -> float:
+    """Processor time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
 class Memory:
     """The peaks of the memory of this process and its children, in MB, while inside."""
 
@@ -112,6 +118,7 @@ def prepare(recipe: Path, folder: Path) -> dict[str, Any]:
     with Memory() as memory:
         data = task_of(read_recipe(recipe)).data(None, History(), clock, folder)
         read = time.perf_counter() - clock.started
+        before = processor_seconds()
         data.prepare(folder, None)
     total = time.perf_counter() - clock.started
     encoding = total - clock.stages[ENCODING]
@@ -122,6 +129,8 @@ def prepare(recipe: Path, folder: Path) -> dict[str, Any]:
         "encoding_seconds": encoding,
         "pairs_per_second": len(data.corpus.train.pairs) / encoding,
         "pairs_per_second_of_all": len(data.corpus.train.pairs) / total,
+        "read_processor_seconds": before,
+        "prepare_processor_seconds": processor_seconds() - before,
         **memory.peaks,
     }
 
@@ -136,17 +145,23 @@ def train(recipe: Path, folder: Path) -> dict[str, Any]:
 
     resume = (folder / "checkpoints").exists()
     steps = 2 * STEPS if resume else STEPS
-    first: list[float] = []
+    first: list[tuple[float, float]] = []
     fill = Gradients.fill
 
     def timed(self: Gradients, *arguments: Any) -> Any:
-        first.append(age())
+        first.append((age(), processor_seconds()))
         return fill(self, *arguments)
 
     Gradients.fill = timed  # type: ignore[method-assign]
     with Memory() as memory:
         train(recipe, out=folder, resume=resume, overrides=[f"train.steps={steps}"])
-    return {"seconds_to_first_update": first[0], "updates": len(first), **memory.peaks}
+    seconds, busy = first[0]
+    return {
+        "seconds_to_first_update": seconds,
+        "processor_seconds_to_first_update": busy,
+        "updates": len(first),
+        **memory.peaks,
+    }
 
 
 def measure(pairs: int, corpora: Path) -> dict[str, Any]:
