@@ -57,6 +57,7 @@ class CopyData:
 
     grows: ClassVar[bool] = False
     left_out = 0
+    overlap: ClassVar[dict[str, int]] = {}
 
     def __init__(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")

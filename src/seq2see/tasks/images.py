@@ -36,6 +36,7 @@ class PictureData:
 
     grows: ClassVar[bool] = False
     left_out = 0
+    overlap: ClassVar[dict[str, int]] = {}
 
     def __init__(self, recipe: Recipe, where: Path | None, history: History) -> None:
         self.recipe = recipe

@@ -171,11 +171,13 @@ def _train(
     with Reporter(folder, stages.console, task.unit, world.main, world.pids) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
         reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
+        overlap, notes = dict(data.overlap), list(data.notes)
+        reporter.write("data", **data.parts, left_out=data.left_out, overlap=overlap, notes=notes)
         if inherited is not None and parent is not None:
-            overlap = Overlap.of(data)
+            seen = Overlap.of(data)
             reporter.say(escape(inherited.summary(parent.path)))
-            reporter.say(escape(overlap.summary(parent.path)))
-            reporter.write("init", **inherited.values(parent), **overlap.values())
+            reporter.say(escape(seen.summary(parent.path)))
+            reporter.write("init", **inherited.values(parent), **seen.values())
         workers = workers_for(passes, start.device) if world.size == 1 else 1
         shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
         reporter.say(f"padding: {padding:.1%} of the batches · {shares}")

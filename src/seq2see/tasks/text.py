@@ -155,6 +155,7 @@ class TextData:
         self.notes = self.corpus.notes
         self.history = self.corpus.history
         self.left_out = self.corpus.left_out
+        self.overlap = self.corpus.overlap
         held_out = {"val": self.corpus.val, **self.corpus.tests}
         self.seen = {name: part.seen for name, part in held_out.items() if part.seen}
 

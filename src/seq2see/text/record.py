@@ -35,6 +35,7 @@ class Facts:
     counts: list[int]  # pairs with text on both sides, of each corpus
     dropped: int  # pairs with an empty side
     left_out: int  # pairs that share a sentence with a held-out set
+    overlap: dict[str, int]  # the same, by set
     held_out: dict[str, list[Pair]]  # texts of the sets that are held out of the training set
     notes: list[str]
 

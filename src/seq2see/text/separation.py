@@ -47,6 +47,7 @@ class Corpus:
     history: History = field(compare=False)  # of the pairs before they were joined
     notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
     left_out: int = 0  # training pairs that share a sentence with a held-out set
+    overlap: dict[str, int] = field(default_factory=dict)  # the same, by set
     shares: Sequence[Share] = field(default=(), compare=False)  # of the corpora in train
     # Keeps a record of the reading; None if there is one, or no place for it.
     keep: Callable[[bool], None] | None = field(default=None, compare=False)
@@ -113,16 +114,22 @@ def leaks(prints: Fingerprints, held_out: dict[str, Fingerprints], history: Hist
     return flags
 
 
-def overlap_note(found: Fingerprints, count: int, held_out: dict[str, Fingerprints]) -> str:
+def overlaps(prints: Fingerprints, held_out: dict[str, Fingerprints]) -> dict[str, int]:
+    """Count the pairs that share a sentence with each held-out set; a pair may with several."""
+    names = sorted(held_out, key=lambda name: name.removeprefix("test/"))
+    counts = {name: int(shared(prints, [held_out[name]]).sum()) for name in names}
+    return {name.removeprefix("test/"): count for name, count in counts.items() if count}
+
+
+def overlap_note(overlap: dict[str, int], left_out: int, count: int) -> str:
     """One line on the training pairs that share a sentence with held-out sets; all are refused."""
-    by_set = {name.removeprefix("test/"): shared(found, [held_out[name]]) for name in held_out}
-    sets = [f"{name} ({flags.sum():,})" for name, flags in sorted(by_set.items()) if flags.any()]
+    sets = [f"{name} ({pairs:,})" for name, pairs in overlap.items()]
     shares = f"share a sentence with {' or '.join(sets)}"
-    if len(found) == count:
+    if left_out == count:
         rule = 'data.overlap = "keep" trains on such pairs'
         raise InputError(f"data.train: all {count:,} pairs {shares}; {rule}")
     kept = 'data.overlap = "keep" keeps them'
-    return f"{len(found):,} of {count:,} training pairs {shares} and are left out; {kept}"
+    return f"{left_out:,} of {count:,} training pairs {shares} and are left out; {kept}"
 
 
 def repetitions(prints: Fingerprints) -> list[str]:

@@ -32,6 +32,7 @@ from seq2see.text.separation import (
     Share,
     leaks,
     overlap_note,
+    overlaps,
     repetitions,
     split_again,
     unseen,
@@ -48,6 +49,7 @@ class Division:
     set_of: npt.NDArray[np.uint8]  # 0, or the number of the held-out set of each pair
     chosen: Flags  # pairs to train on
     left_out: int
+    overlap: dict[str, int]  # the same, by held-out set
     notes: list[str]
 
     @classmethod
@@ -79,10 +81,12 @@ class Division:
         left_out = np.zeros_like(chosen)
         if config.overlap == "drop" and not history.unknown:
             left_out = chosen & leaks(scan.prints, held_out, history)
-        if left_out.any():
-            notes.append(overlap_note(scan.prints[left_out], int(chosen.sum()), held_out))
+        count = int(left_out.sum())
+        overlap = overlaps(scan.prints[left_out], held_out)
+        if count:
+            notes.append(overlap_note(overlap, count, int(chosen.sum())))
             chosen &= ~left_out
-        return cls(splits.train, scan, missing, set_of, chosen, int(left_out.sum()), notes)
+        return cls(splits.train, scan, missing, set_of, chosen, count, overlap, notes)
 
     def reading(self, join: int) -> Reading:
         """Read the training set once more, for its checksum and the texts to hold out."""
@@ -91,9 +95,8 @@ class Division:
         digest = Digest.of(training if join == 1 else joined(training, join))
         prints = self.scan.prints[self.chosen]
         notes = list(dict.fromkeys([*self.notes, *repetitions(prints)]))
-        facts = Facts(
-            digest, list(self.scan.counts), self.scan.dropped, self.left_out, held_out, notes
-        )
+        counts, dropped = list(self.scan.counts), self.scan.dropped
+        facts = Facts(digest, counts, dropped, self.left_out, self.overlap, held_out, notes)
         # Reading may end after the last one.
         last = int(np.flatnonzero(self.chosen)[-1]) + 1
         return Reading(facts, prints, self.chosen[:last])
@@ -129,7 +132,7 @@ def corpus_of(splits: Splits, config: DataConfig, history: History, reading: Rea
     val = _joined(splits.val, config)
     tests = {name: _joined(test, config) for name, test in splits.tests.items()}
     shares = _shares(splits.train, reading)
-    return Corpus(train, val, tests, own, facts.notes, facts.left_out, shares)
+    return Corpus(train, val, tests, own, facts.notes, facts.left_out, facts.overlap, shares)
 
 
 def _shares(train: Mixture, reading: Reading) -> list[Share]:
