@@ -19,6 +19,7 @@ from tables import (
     scores,
     speed,
     stable_diffusion,
+    store,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "long": pictures.long,
     },
     "docs/cost.md": {"complexity": attention.complexity},
+    "docs/data.md": {"store": store.store},
     "docs/painting.md": {
         "judge": painting.judge,
         "painted": painting.painted,

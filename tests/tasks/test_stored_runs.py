@@ -12,6 +12,7 @@ from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.table import task_of
 from seq2see.tasks.text import TextData
+from seq2see.text import tokenizers
 from seq2see.text.history import History
 from seq2see.text.separation import Scan
 
@@ -62,7 +63,8 @@ def test_two_runs_share_a_cache(
 
     small.train("one", "train.steps=1")
     before = files()
-    assert len([*stores.iterdir()]) == 2  # ids, and the record of reading the corpus
+    assert len([*stores.iterdir()]) == 3  # ids, tokenizers, and the record of reading the corpus
+    monkeypatch.setattr(tokenizers, "train", lambda *_: pytest.fail("a tokenizer is trained again"))
     monkeypatch.setattr(Scan, "of", lambda mixture: pytest.fail("the corpus is read again"))
     small.train("two", "train.steps=1")
     assert files() == before

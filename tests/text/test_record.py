@@ -65,6 +65,19 @@ def test_a_second_start_reads_nothing_and_has_the_same_corpus(
         assert np.array_equal(second.history.held_out[name], prints)
 
 
+def test_processes_that_have_read_together_write_one_record(folder: Path) -> None:
+    keys = {"source": "de", "target": "en", "train": "a.tsv", "val": "val.tsv", "hold_out": 5}
+    config = DataConfig.model_validate(keys)
+    stores = folder / "stores"
+    both = [corpora.load(config, folder, stores=stores) for _ in range(2)]
+    times = []
+    for corpus in both:
+        assert corpus.keep is not None
+        corpus.keep(True)
+        times.append({path.name: path.stat().st_mtime_ns for path in stores.glob("*/*")})
+    assert times[0] == times[1] and len(times[0]) == 3
+
+
 def test_a_resumed_run_needs_no_reading_either(folder: Path) -> None:
     first, _ = load(folder)
     resumed, was_read = load(folder, first.history)
@@ -130,5 +143,5 @@ def test_a_missing_file_is_named(folder: Path) -> None:
     (folder / "a.tsv").unlink()
     with pytest.raises(InputError, match=r"a.tsv: no such file for data.train"):
         load(folder)
-    with pytest.raises(InputError, match=r"x.de: cannot read: No such file or directory"):
+    with pytest.raises(InputError, match=r"x.de: no such file; paths are relative to --data"):
         load(folder, mix=None, train=["x.de", "x.en"])

@@ -181,8 +181,9 @@ class TextData:
             return pair, str(parent.path)
         languages = (recipe.data.source, recipe.data.target)
         train = self.corpus.train
+        shared = None if self.root == folder / "store" else self.root
         pair, cached = tokenizers.cached(
-            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest
+            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest, shared
         )
         if cached:
             return pair, "the cache"

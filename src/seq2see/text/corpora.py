@@ -12,7 +12,7 @@ from seq2see.text.lines import base_name
 from seq2see.text.parallel import Mixture, Splits
 from seq2see.text.parallel import Parallel as Parallel
 from seq2see.text.progress import Progress, silent
-from seq2see.text.reading import PairStream, is_pattern, resolve
+from seq2see.text.reading import RELATIVE, PairStream, is_pattern, resolve
 from seq2see.text.reading import read_pairs as read_pairs
 
 if TYPE_CHECKING:  # numpy is slow to import
@@ -120,10 +120,7 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
     if is_pattern(directory):
         return {name: paths}
     if not directory.exists():
-        raise InputError(
-            f"{directory}: no such file for data.{name}; "
-            "paths are relative to --data, else to the working directory"
-        )
+        raise InputError(f"{directory}: no such file for data.{name}; {RELATIVE}")
     if not directory.is_dir():
         return {name: paths}
     files: dict[tuple[str, str], str] = {}

@@ -82,7 +82,8 @@ class Record:
         Where records are `alone`, those of the corpus or the settings before are removed.
         """
         try:
-            self._write(reading, history)
+            if not (self.folder / INDEX).exists():  # another process of the run may have written it
+                self._write(reading, history)
         except OSError as error:
             raise WorkError(f"{self.folder}: cannot write: {error.strerror}") from None
         for other in self.root.glob(f"{PREFIX}*") if alone else ():

@@ -175,20 +175,29 @@ def cached(
     directory: Path,
     progress: Progress = silent,
     digest: str | None = None,
+    shared: Path | None = None,
 ) -> tuple[Tokenizers, bool]:
     """Load the directory's tokenizers if their fingerprint fits; otherwise train and save new ones.
 
-    The flag is true where they were loaded. The digest is that of the pairs, if it is known.
+    The flag is true where they were loaded. The digest is that of the pairs, if it is known. A
+    `shared` folder keeps tokenizers for all runs.
     """
     fingerprint = _fingerprint(config, source, target, digest or Digest.of(pairs))
-    try:
-        tokenizers = load(directory)
+    places = [directory]
+    if shared is not None:
+        places.append(shared / f"tokenizer-{fingerprint[:16]}")
+    for place in places:
+        try:
+            tokenizers = load(place)
+        except InputError:
+            continue  # absent or damaged
         if tokenizers.fingerprint == fingerprint:
+            if place != directory:
+                save(tokenizers, directory, config, fingerprint)
             return tokenizers, True
-    except InputError:
-        pass  # absent or damaged
     tokenizers = train(config, source, target, pairs, progress)
-    save(tokenizers, directory, config, fingerprint)
+    for place in places:
+        save(tokenizers, place, config, fingerprint)
     return tokenizers, False
 
 
