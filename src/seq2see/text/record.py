@@ -7,7 +7,7 @@ their settings and the history of the run are the same.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -100,11 +100,11 @@ class Record:
         write_text(self.folder / INDEX, json.dumps(asdict(index)) + "\n")
 
 
-def source_of(files: Iterable[Path], config: DataConfig, progress: Progress) -> str:
+def source_of(files: Sequence[Path], config: DataConfig, progress: Progress) -> str:
     """Hash the content of all files of a corpus and the settings by which they are read."""
     sums = []
-    for path in files:
-        progress(f"computing the checksum of {path.name}", None)
+    for number, path in enumerate(files):
+        progress("computing the checksums of the corpus", number / len(files))
         try:
             sums.append((str(path.absolute()), sha256(path)))
         except OSError as error:
