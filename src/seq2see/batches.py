@@ -123,7 +123,7 @@ class TextExamples:
         self.pairs = pairs
         self.shifted = shifted
         sizes = sizes_of(pairs) if sizes is None else sizes
-        self.lengths: Lengths = sizes + np.array([1, shifted], dtype=np.int32)
+        self.lengths: Lengths = sizes + np.array([1, shifted], dtype=sizes.dtype)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -197,8 +197,8 @@ def _shuffled(count: int, shuffle: random.Random) -> NDArray[np.int32]:
 
 
 def mixed(
-    lines: NDArray[np.int64], shares: Sequence[tuple[int, float]], seed: int, epoch: int
-) -> NDArray[np.int64]:
+    lines: NDArray[np.int32], shares: Sequence[tuple[int, float]], seed: int, epoch: int
+) -> NDArray[np.int32]:
     """Repeat and draw the lines of an epoch; shares are the sizes and weights of the corpora.
 
     A weight of 2.5 takes each line twice, and half of them once more.

@@ -97,8 +97,7 @@ def _run(
     if finished is not None:
         extended = finished.extended(recipe)
         if extended is None:
-            hint = f"{folder}: {finished.hint()}"
-            stages.console.print(hint, highlight=False, markup=False)
+            stages.console.print(f"{folder}: {finished.hint()}", highlight=False, markup=False)
             unchanged: Trained = open_model(folder, device.type)
             return unchanged
         recipe = extended
@@ -106,9 +105,10 @@ def _run(
     parent = None
     if origin is not None and not run_directory.begun(folder):
         parent = _parent(task, recipe, origin)
-    history = run_directory.history_of(folder, parent, origin is not None)
     with stages:
+        history = run_directory.history_of(folder, parent, origin is not None)
         data: Data = task.data(where, history, stages, folder)
+        del history  # of a large corpus, much memory
     world.agree(run_directory.digests(data))
     growth = run_directory.check_data(folder, data)
     if finished is not None or not (folder / WEIGHTS).exists():

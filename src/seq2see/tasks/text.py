@@ -139,7 +139,7 @@ class TextData:
     tokenizers: Tokenizers
     vocabulary_from: str
     encoded: Store
-    lines: NDArray[np.int64]  # of the training set that fit
+    lines: NDArray[np.int32]  # of the training set that fit
     root: Path  # of stores
     validation: tuple[list[int], TextExamples]
 
@@ -209,7 +209,7 @@ class TextData:
     def validation_texts(self) -> list[Pair]:
         return list(self.task.texts(self.corpus.val))
 
-    def _lines(self, epoch: int) -> NDArray[np.int64]:
+    def _lines(self, epoch: int) -> NDArray[np.int32]:
         """The lines that an epoch sees: each once, unless corpora are mixed."""
         shares = self.corpus.shares
         if all(share.weight == 1 for share in shares):
@@ -242,9 +242,9 @@ class TextData:
         )
 
 
-def fitting(sizes: Lengths, limit: int, name: str) -> NDArray[np.int64]:
+def fitting(sizes: Lengths, limit: int, name: str) -> NDArray[np.int32]:
     """The lines of a corpus with at most `limit` tokens on either side, by the tokens of both."""
-    lines = np.flatnonzero(sizes.max(axis=1, initial=0) <= limit)
+    lines = np.flatnonzero(sizes.max(axis=1, initial=0) <= limit).astype(np.int32)
     if not len(lines):
         raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
     return lines
