@@ -28,6 +28,7 @@ from seq2see.text.history import History
 from seq2see.training import checkpoint
 from seq2see.training.criterion import Compute, Criterion
 from seq2see.training.distributed import World
+from seq2see.training.epochs import Epochs
 from seq2see.training.loop import Objective, Training
 from seq2see.training.parallel import Parallel
 from seq2see.training.report import Reporter, Validation
@@ -115,7 +116,7 @@ def run(job: Job, world: World) -> dict[str, Any]:
     model = task.build(data)
     world.connect(torch.device("cpu"), timeout=300.0)
     workers = torch.get_num_threads() if world.size == 1 else 1
-    objective = Objective(data.train, task.loss, accept, pass_tokens(model))
+    objective = Objective(Epochs(data.train, recipe.train), task.loss, accept, pass_tokens(model))
     saved_in = Path(job.folder) / "checkpoints"
     lines: list[list[int]] = []
     with Notes(job, world) as notes, contextlib.ExitStack() as stack:

@@ -2,15 +2,20 @@
 
     python benchmarks/store.py --pairs 50000 5000000 --out benchmarks/results/store.json
 
-Pairs of the caption grammar are written to a TSV for each size. One process makes the store, which
-needs the tokenizer and the split; a second one starts a run with the store there, and trains for
-some updates. Memory is the resident one at its peak; that of the making is the sum over the process
-and its workers, sampled, where shared pages count for each.
+Pairs of the caption grammar are written to a TSV for each size, unless it is in `--corpora` already.
+One process makes the store, which needs the tokenizer and the split; a second one starts a run with
+the store there, and trains for some updates; a third one resumes it. Each starts in a new
+interpreter, whose imports count, too.
+
+Memory is sampled ten times a second and summed over a process and its workers. Anonymous memory is
+what they have allocated. Resident memory counts the pages of files, too, that the system can take
+back at any time: those of the store, and of libraries, once for each process.
 """
 
 import argparse
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,18 +26,20 @@ from typing import Any
 
 import psutil
 
-from seq2see.bench.memory import peak_resident_mb
 from seq2see.scoring.card import machine
+
+STEPS = 20  # of the run, and once more when it is resumed
 
 RECIPE = """
 [data]
 train = "{train}"
+hold_out = 20
 
 [model]
 width = 128
 
 [train]
-steps = {steps}
+steps = 20
 batch_tokens = 4096
 lr = 0.001
 checkpoint_every = 1000000
@@ -64,11 +71,21 @@ class Clock:
         self.stages.setdefault(text.split(" on ")[0], time.perf_counter() - self.started)
 
 
+def age() -> float:
+    """Seconds since this process began."""
+    return time.time() - psutil.Process().create_time()
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
 class Memory:
-    """The peak of the resident memory of this process and its children, in MB, while inside."""
+    """The peaks of the memory of this process and its children, in MB, while inside."""
 
     def __enter__(self) -> "Memory":
-        self.peak = 0.0
+        self.peaks = {"peak_anonymous_mb": 0.0, "peak_resident_mb": 0.0}
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._sample)
         self.thread.start()
@@ -81,11 +98,14 @@ class Memory:
     def _sample(self) -> None:
         own = psutil.Process()
         while not self.ended.wait(0.1):
-            total = 0
+            anonymous = resident = 0
             for process in (own, *own.children()):
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    total += process.memory_info().rss
-            self.peak = max(self.peak, total / 2**20)
+                    memory = process.memory_info()
+                    anonymous += memory.rss - memory.shared
+                    resident += memory.rss
+            totals = {"peak_anonymous_mb": anonymous, "peak_resident_mb": resident}
+            self.peaks = {key: max(self.peaks[key], totals[key] / 2**20) for key in totals}
 
 
 def prepare(recipe: Path, folder: Path) -> dict[str, Any]:
@@ -96,8 +116,9 @@ def prepare(recipe: Path, folder: Path) -> dict[str, Any]:
 
     clock = Clock()
     with Memory() as memory:
-        data = task_of(read_recipe(recipe)).data(None, History(), clock)
+        data = task_of(read_recipe(recipe)).data(None, History(), clock, folder)
         read = time.perf_counter() - clock.started
+        before = processor_seconds()
         data.prepare(folder, None)
     total = time.perf_counter() - clock.started
     encoding = total - clock.stages[ENCODING]
@@ -107,44 +128,56 @@ def prepare(recipe: Path, folder: Path) -> dict[str, Any]:
         "tokenizer_seconds": clock.stages[ENCODING] - read,
         "encoding_seconds": encoding,
         "pairs_per_second": len(data.corpus.train.pairs) / encoding,
-        "peak_memory_mb": memory.peak,
+        "pairs_per_second_of_all": len(data.corpus.train.pairs) / total,
+        "read_processor_seconds": before,
+        "prepare_processor_seconds": processor_seconds() - before,
+        **memory.peaks,
     }
 
 
 def train(recipe: Path, folder: Path) -> dict[str, Any]:
-    """Start a run with the store there; return the seconds to its first update, and memory."""
+    """Start or resume a run with the store there.
+
+    Returns the seconds to its first update, and memory.
+    """
     from seq2see.tasks.run import train
     from seq2see.training.update import Gradients
 
-    started = time.perf_counter()
-    first: list[float] = []
+    resume = (folder / "checkpoints").exists()
+    steps = 2 * STEPS if resume else STEPS
+    first: list[tuple[float, float]] = []
     fill = Gradients.fill
 
     def timed(self: Gradients, *arguments: Any) -> Any:
-        first.append(time.perf_counter() - started)
+        first.append((age(), processor_seconds()))
         return fill(self, *arguments)
 
     Gradients.fill = timed  # type: ignore[method-assign]
-    train(recipe, out=folder)
+    with Memory() as memory:
+        train(recipe, out=folder, resume=resume, overrides=[f"train.steps={steps}"])
+    seconds, busy = first[0]
     return {
-        "seconds_to_first_update": first[0],
+        "seconds_to_first_update": seconds,
+        "processor_seconds_to_first_update": busy,
         "updates": len(first),
-        "peak_memory_mb": peak_resident_mb(),
+        **memory.peaks,
     }
 
 
-def measure(pairs: int, steps: int) -> dict[str, Any]:
+def measure(pairs: int, corpora: Path) -> dict[str, Any]:
+    """Measure one size of corpus."""
+    corpus = corpora / f"{pairs}.tsv"
+    if not corpus.exists():
+        write_corpus(corpus, pairs)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_corpus(folder / "pairs.tsv", pairs)
-        recipe = folder / "recipe.toml"
-        recipe.write_text(RECIPE.format(train=folder / "pairs.tsv", steps=steps), encoding="utf-8")
-        (folder / "run").mkdir()
+        recipe = Path(name) / "recipe.toml"
+        recipe.write_text(RECIPE.format(train=corpus.absolute()), encoding="utf-8")
+        (Path(name) / "run").mkdir()
         figures: dict[str, Any] = {"pairs": pairs}
-        for stage in ("prepare", "train"):
+        for result, stage in (("prepare", "prepare"), ("train", "train"), ("resume", "train")):
             command = [sys.executable, __file__, "--stage", stage, "--folder", name]
             output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-            figures[stage] = json.loads(output)
+            figures[result] = json.loads(output)
         return figures
 
 
@@ -153,7 +186,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pairs", type=int, nargs="+", default=[50_000, 5_000_000])
-    parser.add_argument("--steps", type=int, default=20, help="updates of the run")
+    parser.add_argument("--corpora", type=Path, help="folder to keep the corpora in")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--stage", choices=["prepare", "train"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -162,7 +195,9 @@ def main() -> None:
         stage = prepare if options.stage == "prepare" else train
         print(json.dumps(stage(options.folder / "recipe.toml", options.folder / "run")))
         return
-    rows = [measure(pairs, options.steps) for pairs in options.pairs]
+    with tempfile.TemporaryDirectory() as name:
+        corpora = options.corpora or Path(name)
+        rows = [measure(pairs, corpora) for pairs in options.pairs]
     result = json.dumps({"rows": rows, "machine": machine()}, indent=2)
     if options.out is None:
         print(result)

@@ -14,6 +14,7 @@ from seq2see.batches import IdPair, TextExamples, epoch_batches
 from seq2see.models.build import build, pass_tokens
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.translate import Translate
+from seq2see.training.epochs import Epochs
 from seq2see.training.loop import Objective, Training
 from seq2see.training.passes import usual_passes
 from seq2see.training.update import workers_for
@@ -80,7 +81,7 @@ def main() -> None:
             raise AssertionError("the epoch ended before the measurement did")
 
         loss = Translate(recipe).loss
-        objective = Objective(lambda epoch: examples, loss, validate, longest)
+        objective = Objective(Epochs(lambda epoch: examples, recipe.train), loss, validate, longest)
         listener: Any = Listener(meter)
         width = recipe.model.width
         training = Training(model, recipe.train, width, Path(folder), objective, listener, workers)

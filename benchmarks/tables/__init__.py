@@ -22,6 +22,7 @@ from tables import (
     serving,
     speed,
     stable_diffusion,
+    store,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "speed": distributed.speed,
     },
     "docs/cost.md": {"complexity": attention.complexity},
+    "docs/data.md": {"store": store.store},
     "docs/documents.md": {"glossary": documents.glossary},
     "docs/painting.md": {
         "judge": painting.judge,

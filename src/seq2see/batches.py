@@ -20,7 +20,6 @@ IdPair = tuple[Ids, Ids]
 Lengths = NDArray[np.signedinteger[Any]]
 
 MOST_PADDING = 0.05  # of a batch that is at least half full
-BLOCK = 1 << 16  # lines of a corpus that are Python objects at a time
 
 
 class Example(NamedTuple):
@@ -124,7 +123,7 @@ class TextExamples:
         self.pairs = pairs
         self.shifted = shifted
         sizes = sizes_of(pairs) if sizes is None else sizes
-        self.lengths: Lengths = sizes + np.array([1, shifted], dtype=np.int32)
+        self.lengths: Lengths = sizes + np.array([1, shifted], dtype=sizes.dtype)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -198,8 +197,8 @@ def _shuffled(count: int, shuffle: random.Random) -> NDArray[np.int32]:
 
 
 def mixed(
-    lines: NDArray[np.int64], shares: Sequence[tuple[int, float]], seed: int, epoch: int
-) -> NDArray[np.int64]:
+    lines: NDArray[np.int32], shares: Sequence[tuple[int, float]], seed: int, epoch: int
+) -> NDArray[np.int32]:
     """Repeat and draw the lines of an epoch; shares are the sizes and weights of the corpora.
 
     A weight of 2.5 takes each line twice, and half of them once more.
@@ -231,25 +230,25 @@ def by_tokens(lengths: Lengths, tokens: int, seed: int, epoch: int) -> Batches:
 
 def _bounds(lengths: Lengths, tokens: int) -> Sequence[int]:
     """Cut sorted lengths into batches: where each begins, and the end of the last."""
-    starts = array("q")
-    longest = (0, 0)  # of the open batch, per side
-    real = size = 0
-    for first in range(0, len(lengths), BLOCK):
-        block = lengths[first : first + BLOCK].tolist()
-        for line, (source, target) in enumerate(block, start=first):
-            size += 1
-            wider = max(longest[0], source), max(longest[1], target)
-            filled = real + source + target
-            over = max(wider) * size > tokens
-            # A batch of half the budget is better than one that is mostly padding on a side.
-            padded = filled < (1 - MOST_PADDING) * sum(wider) * size
-            uneven = padded and max(longest) * size > tokens / 2
-            if not starts or over or uneven:
-                starts.append(line)
-                wider, filled, size = (source, target), source + target, 1
-            longest, real = wider, filled
-    starts.append(len(lengths))
+    starts = array("q", [0])
+    while starts[-1] < len(lengths):
+        starts.append(starts[-1] + _first_batch(lengths[starts[-1] :], tokens))
     return starts
+
+
+def _first_batch(lengths: Lengths, tokens: int) -> int:
+    """Count the lines of the first batch: one, and those that can join it."""
+    most = tokens // max(1, int(lengths[0].max()))
+    lengths = lengths[: most + 1].astype(np.int64)
+    size = np.arange(1, len(lengths) + 1)
+    widest = np.maximum.accumulate(lengths)
+    longest = widest.max(axis=1)
+    over = longest * size > tokens
+    # A batch of half the budget is better than one that is mostly padding on a side.
+    padded = lengths.sum(axis=1).cumsum() < (1 - MOST_PADDING) * widest.sum(axis=1) * size
+    half_full = longest[:-1] * size[1:] > tokens / 2
+    ends = over[1:] | (padded[1:] & half_full)
+    return 1 + int(ends.argmax()) if ends.any() else len(lengths)
 
 
 def by_sentences(

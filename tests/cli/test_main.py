@@ -142,7 +142,7 @@ def test_the_bare_name_gives_the_tour(call: Any) -> None:
             "tiny: train.minutes = -1.0: input should be greater than 0",
         ),
         (["train", "tiny", "--minutes", "soon"], "Invalid value for '--minutes': "),
-        (["translate", "Hallo"], "Missing option '--model'"),
+        (["translate", "Hallo"], "--model DIR or --server URL is needed"),
         (["translate", "--model", "no/such", "Hallo"], "no/such: no such model directory"),
         (["translate", "--model", "no/such", "--beam", "0", "a"], "Invalid value for '--beam': "),
         (

@@ -1,6 +1,7 @@
 """Shortlists are learned from pairs, written for CTranslate2, and obeyed by it."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,20 @@ def test_what_is_not_on_the_shortlist_cannot_come(
         [translator.tokenizers.source.encode("acht eins")], Search.of(translator.recipe)
     )
     assert set(hypotheses[0].ids) <= {*only}
+
+
+def test_pairs_are_drawn_from_the_whole_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream:
+        def __len__(self) -> int:
+            return 100
+
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            return ((f"Satz {n}", f"sentence {n}") for n in range(100))
+
+    whole = shortlist.draw(Stream())
+    assert sorted(whole) == sorted(Stream()) and whole != [*Stream()]
+    monkeypatch.setattr(shortlist, "PAIRS", 30)
+    drawn = shortlist.draw(Stream())
+    assert len({*drawn}) == 30 and {*drawn} < {*whole}
+    assert any(int(source.split()[1]) > 90 for source, _ in drawn)
+    assert drawn == shortlist.draw(Stream())

@@ -130,3 +130,17 @@ def test_pictures_of_the_parent_are_removed(own_dots: Any) -> None:
     assert child["init"]["removed"]["test"] == parent["corpus"]["train"]["pictures"]
     left = 120 - parent["corpus"]["train"]["pictures"]
     assert child["tests"]["test"]["sentences"] == left
+
+
+def test_the_log_counts_the_pairs_left_out_for_each_set(
+    small: Any, tmp_path: Path, lines: list[str]
+) -> None:
+    val = write(tmp_path / "val.tsv", lines[:2])
+    test = write(tmp_path / "test.tsv", lines[1:5])
+    keys = (f"data.val={val}", f"data.test={test}", "train.steps=1")
+    small.train("run", *keys)
+    log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    (event,) = [event for event in map(json.loads, log) if event["event"] == "data"]
+    assert (event["left_out"], event["overlap"]) == (5, {"test": 4, "val": 2})
+    assert event["train"] == small.card("run")["corpus"]["train"] and event["val"]["pairs"] == 2
+    assert event["notes"][0].startswith("5 of 300 training pairs share a sentence with test (4)")

@@ -57,6 +57,7 @@ class CopyData:
 
     grows: ClassVar[bool] = False
     left_out = 0
+    overlap: ClassVar[dict[str, int]] = {}
 
     def __init__(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
@@ -117,7 +118,13 @@ class Copy:
         if self.recipe.reduce.kind != "none":
             raise ValueError("reduce.kind is not for task 'copy'")
 
-    def data(self, where: Path | None, history: History, progress: Progress = silent) -> CopyData:
+    def data(
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
+    ) -> CopyData:
         return CopyData((where or Path()) / str(self.recipe.data.train))
 
     def build(self, data: CopyData) -> Transformer:

@@ -12,7 +12,9 @@ from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe
 from seq2see.tasks.table import task_of
 from seq2see.tasks.text import TextData
+from seq2see.text import tokenizers
 from seq2see.text.history import History
+from seq2see.text.separation import Scan
 
 MULTI30K = Path(os.environ.get("SEQ2SEE_DATA", "")) / "multi30k"
 
@@ -54,12 +56,18 @@ def test_two_runs_share_a_cache(
     toy: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQ2SEE_CACHE", str(tmp_path / "cache"))
+    stores = tmp_path / "cache" / "stores"
+
+    def files() -> dict[str, int]:
+        return {str(path): path.stat().st_mtime_ns for path in stores.glob("*/*")}
+
     small.train("one", "train.steps=1")
-    (folder,) = (tmp_path / "cache" / "stores").iterdir()
-    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    before = files()
+    assert len([*stores.iterdir()]) == 3  # ids, tokenizers, and the record of reading the corpus
+    monkeypatch.setattr(tokenizers, "train", lambda *_: pytest.fail("a tokenizer is trained again"))
+    monkeypatch.setattr(Scan, "of", lambda mixture: pytest.fail("the corpus is read again"))
     small.train("two", "train.steps=1")
-    assert [*(tmp_path / "cache" / "stores").iterdir()] == [folder]
-    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert files() == before
     for name in ("one", "two"):
         assert not (tmp_path / name / "store").exists()
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seq2see.batches import TextExamples
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import TokenizerConfig
 from seq2see.text import shards, store, tokenizers
@@ -54,7 +55,7 @@ def test_a_store_holds_the_ids_of_encoding_in_memory(
     expected = list(encoder.encode(PAIRS))
     assert [*made] == expected and made[3:5] == expected[3:5] and made[-1] == expected[-1]
     assert made.sizes.tolist() == [[len(source), len(target)] for source, target in expected]
-    assert made.sizes.dtype == np.int32
+    assert made.sizes.dtype == np.int16
     assert [made.texts(line) for line in range(len(made))] == PAIRS
     (folder,) = tmp_path.iterdir()
     index = json.loads((folder / "store.json").read_bytes())
@@ -170,7 +171,7 @@ def test_a_damaged_store_is_refused(run: Path, encoder: Encoder, tmp_path: Path)
     cut = f"{len(content) - 2:,} bytes instead of {len(content):,}"
     assert refused() == f"damaged: {cut}; {hint}"
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert refused() == f"damaged: its SHA-256 is not the one in store.json; {hint}"
+    assert refused() == f"damaged: its SHA-256 is not the one recorded; {hint}"
     path.unlink()
     assert refused() == f"cannot read the store: No such file or directory; {hint}"
     path.write_bytes(content)
@@ -262,3 +263,11 @@ def test_a_larger_corpus_takes_little_more_memory(tmp_path: Path) -> None:
         peaks.append(float(output))
     # 200,000 pairs are 70 MB as Python objects.
     assert peaks[1] - peaks[0] < 35, peaks
+
+
+def test_sizes_take_two_bytes_unless_a_text_is_very_long(tmp_path: Path) -> None:
+    for longest, type in ((32_766, np.int16), (32_767, np.int32)):
+        made = Store.drawn([([5] * longest, [6]), ([7], [])], 10, tmp_path)
+        assert made.sizes.tolist() == [[longest, 1], [1, 0]] and made.sizes.dtype == type
+        lengths = TextExamples(made, sizes=made.sizes).lengths
+        assert lengths.tolist() == [[longest + 1, 2], [2, 1]]

@@ -313,3 +313,18 @@ def test_a_sample_is_drawn_once_and_for_all_and_has_every_character(
     assert {*"".join(map("".join, sample))} == {*"".join(map("".join, pairs))}
     iterator = iter(pairs)
     assert all(pair in iterator for pair in sample)  # in the order of the corpus
+
+
+def test_a_sample_of_long_text_has_fewer_pairs_and_every_character(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = [(f"a b c {n % 10}", f"x y z {n % 10}") for n in range(1000)]
+    pairs[500] = ("ж", "x")
+    monkeypatch.setattr(tokenizers, "TRAINING_CHARACTERS", 1400)
+    for most in (1000, 300):
+        monkeypatch.setattr(tokenizers, "TRAINING_PAIRS", most)
+        sample = tokenizers.sample(pairs)
+        assert 1400 <= sum(len(a) + len(b) for a, b in sample) <= 1400 + 12 * 14
+        assert {*"".join(map("".join, sample))} == {*"".join(map("".join, pairs))}
+    trained = tokenizers.train(TokenizerConfig(size=40), "de", "en", pairs)
+    assert trained.pairs == len(sample) < len(pairs)

@@ -17,6 +17,7 @@ from seq2see.models.transformer import Transformer
 from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.training import checkpoint
 from seq2see.training.distributed import ALONE, World
+from seq2see.training.epochs import Epochs
 from seq2see.training.loop import Objective, Training
 from seq2see.training.loss import smoothed_loss
 from seq2see.training.report import Reporter, Validation
@@ -63,7 +64,7 @@ def fit(folder: Path, dtype: str, world: World = ALONE, **keys: Any) -> Updates:
         return smoothed_loss(network(batch), batch.targets, config.label_smoothing)
 
     world.connect(torch.device("cpu"), timeout=60.0)
-    objective = Objective(lambda epoch: TextExamples(PAIRS), loss, validate)
+    objective = Objective(Epochs(lambda epoch: TextExamples(PAIRS), config), loss, validate)
     with Updates(folder, world) as reporter:
         training = Training(
             network, config, WIDTH, folder / "c", objective, reporter, workers=1, world=world

@@ -268,6 +268,34 @@ class Torchrun:
         return code, self.log.read_text(encoding="utf-8")
 
 
+OTHER_VERSION = """
+import os
+import {package}
+from seq2see.cli import main
+
+if os.environ["RANK"] == "1":
+    {package}.__version__ = "0.1"
+main.main()
+"""
+
+
+@pytest.mark.parametrize("package", [seq2see, torch])
+def test_another_version_under_torchrun_is_one_line(toy: Any, tmp_path: Path, package: Any) -> None:
+    name, version = package.__name__, package.__version__
+    start = tmp_path / "start.py"
+    start.write_text(OTHER_VERSION.format(package=name))
+    call = ("train", toy.path, "--out", tmp_path / "run", *settings())
+    options = ("--standalone", "--nproc-per-node", 2)
+    code, said = Torchrun(*options, start, *call, log=tmp_path / "log").end()
+    host = os.uname().nodename
+    has = f"rank 1 on {host} has {name} = '0.1', and rank 0 on {host} has"
+    lines = [line for line in said.splitlines() if line.startswith("seq2see: ")]
+    same = "all processes need the same"
+    assert lines == [f"seq2see: {has} '{version}'; {same}"]
+    assert code == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_with_killed_ranks_is_restarted_and_ends_in_the_same_bits(
     processes: Any, toy: Any, tmp_path: Path
 ) -> None:

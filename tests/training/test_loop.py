@@ -21,6 +21,7 @@ from seq2see.models.weights import Tensors, weights
 from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.specials import PAD
 from seq2see.training import checkpoint
+from seq2see.training.epochs import Epochs
 from seq2see.training.loop import Objective, Training
 from seq2see.training.loss import smoothed_loss
 from seq2see.training.report import Reporter, Validation
@@ -74,7 +75,8 @@ def training(
     def smoothed(network: nn.Module, batch: Batch) -> Tensor:
         return smoothed_loss(network(batch), batch.targets, config.label_smoothing)
 
-    objective = Objective(lambda epoch: EXAMPLES, loss or smoothed, validate or losses(*[1.0] * 99))
+    epochs = Epochs(lambda epoch: EXAMPLES, config)
+    objective = Objective(epochs, loss or smoothed, validate or losses(*[1.0] * 99))
     return Training(network or model(), config, WIDTH, folder, objective, reporter)
 
 

@@ -121,7 +121,8 @@ def _translation(
     pair = translator.tokenizers
     tokenize = tokenization(recipe.data.target)
     encoded: list[IdPair] = [(pair.source.encode(source), []) for source in text.sources]
-    fits = fitting(sizes_of(encoded), recipe.data.max_length, text.name)[:limit]
+    lines = fitting(sizes_of(encoded), recipe.data.max_length, text.name)
+    fits = lines[:limit].tolist()
     sources = [text.sources[line] for line in fits]
     references = [text.references[line] for line in fits]
     examples = TextExamples([encoded[line] for line in fits])

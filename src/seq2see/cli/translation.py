@@ -25,6 +25,9 @@ from seq2see.cli.options import (
 )
 from seq2see.errors import InputError
 
+if TYPE_CHECKING:
+    from seq2see.text.parallel import Pairs
+
 LINES_PER_CHUNK = 2000
 
 
@@ -222,10 +225,10 @@ def export(
     from seq2see.text import corpora
 
     sources, references = read_texts(source, reference)
-    pairs: list[tuple[str, str]] = []
+    pairs: Pairs = ()
     if shortlist:
         directory = open_directory(model, "translate")
-        pairs = [*corpora.load(directory.recipe.data, data, directory.history).train.pairs]
+        pairs = corpora.load(directory.recipe.data, data, directory.history).train.pairs
     measured = export(
         model,
         out,

@@ -2,10 +2,10 @@
 
 import json
 import os
-import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from seq2see.ct2.calibration import BATCHES, calibrate
 from seq2see.ct2.convert import convert, refuse
 from seq2see.ct2.engine import SHORTLIST, Engine, Setting, pieces
 from seq2see.ct2.library import cores, library
-from seq2see.ct2.parity import Parity, compare, logged, sentences
-from seq2see.ct2.shortlist import vocabulary_map
+from seq2see.ct2.parity import MANY, Parity, compare, logged, sentences
+from seq2see.ct2.shortlist import draw, vocabulary_map
 from seq2see.errors import InputError
 from seq2see.files import sha256, sync, write_text
 from seq2see.scoring.bleu import Scores, score
@@ -26,7 +26,7 @@ from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text import tokenizers
 from seq2see.text.history import History, empty
-from seq2see.text.lines import Pair
+from seq2see.text.parallel import Pairs
 
 PRECISIONS = ("int8", "float32")
 COMPARED = 100  # real sentences, beside the random ones
@@ -40,7 +40,7 @@ class _Options:
     sources: Sequence[str]
     references: Sequence[str]
     shortlist: int
-    pairs: Sequence[Pair]
+    pairs: Pairs
 
 
 def export(
@@ -51,7 +51,7 @@ def export(
     sources: Sequence[str] = (),
     references: Sequence[str] = (),
     shortlist: int = 0,
-    pairs: Sequence[Pair] = (),
+    pairs: Pairs = (),
 ) -> dict[str, Any]:
     """Convert a model for CTranslate2 into a new directory; return the measurements.
 
@@ -100,7 +100,7 @@ def _check(out: Path, options: _Options) -> None:
 def _fill(folder: Path, translator: Translator, model: Path, options: _Options) -> dict[str, Any]:
     """Write everything into the new directory; return the measurements."""
     recipe, pair = translator.recipe, translator.tokenizers
-    pair_sources = [source for source, _ in options.pairs]
+    pair_sources = [source for source, _ in islice(options.pairs, MANY)]
     texts = options.sources or pair_sources or logged(model / "log.jsonl")
     real, drawn = sentences(translator, texts)
     parity = _verify(translator, folder / "float32", [*real[:COMPARED], *drawn])
@@ -149,9 +149,8 @@ def _verify(translator: Translator, folder: Path, sources: Sequence[Ids]) -> Par
 
 def _write_shortlist(folder: Path, translator: Translator, options: _Options) -> None:
     source, target = translator.tokenizers.source, translator.tokenizers.target
-    # Shuffled: only the first pairs are used if there are too many.
-    shuffled = random.Random("shortlist").sample(options.pairs, len(options.pairs))
-    encoded = ((source.encode(text), target.encode(other)) for text, other in shuffled)
+    drawn = draw(options.pairs)
+    encoded = ((source.encode(text), target.encode(other)) for text, other in drawn)
     lines = vocabulary_map(encoded, pieces(source), pieces(target), options.shortlist)
     write_text(folder / SHORTLIST, "".join(f"{line}\n" for line in lines))
 

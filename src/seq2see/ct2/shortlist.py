@@ -4,20 +4,32 @@ Most of a small model's time goes into scoring pieces that cannot occur. IBM Mod
 1993) learns from the training pairs which can; CTranslate2 reads them as its vocabulary map.
 """
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from seq2see.text.lines import Pair
+from seq2see.text.parallel import Pairs
 from seq2see.text.specials import END
 
 ROUNDS = 5  # of expectation and maximisation
+PAIRS = 200_000  # that are learned from, at most
 CELLS = 20_000_000  # source × target pieces, summed over the pairs that are learned from
 # Most frequent target pieces, always allowed; with 100, three times as many translations lost one.
 COMMON = 800
 SEPARATORS = set(" \t\n\r")
 
 Ids = list[int]
+
+
+def draw(pairs: Pairs) -> list[Pair]:
+    """Draw training pairs in random order; the others are read, but not held in memory."""
+    lines = random.Random("shortlist").sample(range(len(pairs)), min(len(pairs), PAIRS))
+    wanted = set(lines)
+    drawn = {line: pair for line, pair in enumerate(pairs) if line in wanted}
+    return [drawn[line] for line in lines]
 
 
 def vocabulary_map(

@@ -91,7 +91,11 @@ class Diffusion:
             raise ValueError("data.train lists files; pictures are in one folder")
 
     def data(
-        self, where: Path | None, history: History, progress: Progress = silent
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
     ) -> PaintingData:
         progress("reading the pictures", None)
         return PaintingData(self.recipe, where, history)

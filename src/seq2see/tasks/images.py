@@ -36,6 +36,7 @@ class PictureData:
 
     grows: ClassVar[bool] = False
     left_out = 0
+    overlap: ClassVar[dict[str, int]] = {}
 
     def __init__(self, recipe: Recipe, where: Path | None, history: History) -> None:
         self.recipe = recipe
@@ -129,7 +130,11 @@ class Images:
             raise ValueError(f"data.size and data.colour are for picture files, not for {corpus}")
 
     def data(
-        self, where: Path | None, history: History, progress: Progress = silent
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
     ) -> PictureData:
         progress("reading the pictures", None)
         return PictureData(self.recipe, where, history)

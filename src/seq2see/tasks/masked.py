@@ -123,7 +123,8 @@ class Masked(OneSidedTask):
     ) -> tuple[list[int], TextExamples]:
         """As for every task, with the same words hidden each time."""
         encoded = self.encode(tokenizers, parallel)
-        lines = fitting(sizes_of(encoded), self.recipe.data.max_length, parallel.name)
+        limit = self.recipe.data.max_length
+        lines = fitting(sizes_of(encoded), limit, parallel.name).tolist()
         size = len(tokenizers.target)
         pairs = [
             hide(encoded[line][0], random.Random(f"hidden/{parallel.name}/{line}"), size)

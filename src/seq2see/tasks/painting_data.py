@@ -74,6 +74,7 @@ class PaintingData:
 
     grows: ClassVar[bool] = False
     left_out = 0
+    overlap: ClassVar[dict[str, int]] = {}
 
     def __init__(self, recipe: Recipe, where: Path | None, history: History) -> None:
         self.recipe = recipe

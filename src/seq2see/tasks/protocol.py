@@ -1,6 +1,6 @@
 """The contract of a task; the training loop knows no task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -43,6 +43,7 @@ class Data(Protocol):
     notes: Sequence[str]  # remarks for the user on how the files were read
     history: History  # fingerprints of all of it
     left_out: int  # training examples that share a sentence with a held-out set
+    overlap: Mapping[str, int]  # the same, by set; an example may share one with several
     seen: dict[str, int]  # held-out examples left out since a parent was trained on them
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
@@ -74,10 +75,17 @@ class Task(Protocol):
         """Raise ValueError for keys, or values together, that make no sense for the task."""
         ...
 
-    def data(self, where: Path | None, history: History, progress: Progress = silent) -> Any:
+    def data(
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
+    ) -> Any:
         """Read the data of the recipe (a `Data`), which `where` is the folder of.
 
-        The history is that of the run, if it has begun, or what its parent hands down.
+        The history is that of the run, if it has begun, or what its parent hands down. The folder
+        of the run may hold what an earlier start has found out about the data.
         """
         ...
 

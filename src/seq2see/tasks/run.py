@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from torch import nn
 
-from seq2see.batches import epoch_batches, padding_share
+from seq2see.batches import padding_share
 from seq2see.errors import InputError
 from seq2see.files import FolderLock, write_text
 from seq2see.models.build import pass_tokens
@@ -30,6 +30,7 @@ from seq2see.tasks.translator import Translator
 from seq2see.text.history import History
 from seq2see.training import checkpoint
 from seq2see.training.distributed import World
+from seq2see.training.epochs import Epochs
 from seq2see.training.loop import Objective, Training
 from seq2see.training.machine import product_type
 from seq2see.training.passes import too_few_passes, usual_passes
@@ -96,8 +97,7 @@ def _run(
     if finished is not None:
         extended = finished.extended(recipe)
         if extended is None:
-            hint = f"{folder}: {finished.hint()}"
-            stages.console.print(hint, highlight=False, markup=False)
+            stages.console.print(f"{folder}: {finished.hint()}", highlight=False, markup=False)
             unchanged: Trained = open_model(folder, device.type)
             return unchanged
         recipe = extended
@@ -105,9 +105,10 @@ def _run(
     parent = None
     if origin is not None and not run_directory.begun(folder):
         parent = _parent(task, recipe, origin)
-    history = run_directory.history_of(folder, parent, origin is not None)
     with stages:
-        data: Data = task.data(where, history, stages)
+        history = run_directory.history_of(folder, parent, origin is not None)
+        data: Data = task.data(where, history, stages, folder)
+        del history  # of a large corpus, much memory
     world.agree(run_directory.digests(data))
     growth = run_directory.check_data(folder, data)
     if finished is not None or not (folder / WEIGHTS).exists():
@@ -160,7 +161,8 @@ def _train(
     if parent is not None:
         parent_rows = task_of(parent.recipe).rows(parent)
         inherited = inherit(model, recipe, parent, task.rows(data), parent_rows)
-    passes, padding = _usual_update(recipe, data, model)
+    epochs = Epochs(data.train, recipe.train)
+    passes, padding = _usual_update(recipe, epochs, model)
     if world.size > passes:
         raise too_few_passes(recipe.train, passes, world.size)
     if world.main:
@@ -169,16 +171,19 @@ def _train(
     with Reporter(folder, stages.console, task.unit, world.main, world.pids) as reporter:
         parameters = sum(weight.numel() for weight in model.parameters())
         reporter.say(f"{data.summary()} · {parameters:,} parameters · {start.device}")
+        overlap, notes = dict(data.overlap), list(data.notes)
+        reporter.write("data", **data.parts, left_out=data.left_out, overlap=overlap, notes=notes)
         if inherited is not None and parent is not None:
-            overlap = Overlap.of(data)
+            seen = Overlap.of(data)
             reporter.say(escape(inherited.summary(parent.path)))
-            reporter.say(escape(overlap.summary(parent.path)))
-            reporter.write("init", **inherited.values(parent), **overlap.values())
+            reporter.say(escape(seen.summary(parent.path)))
+            reporter.write("init", **inherited.values(parent), **seen.values())
         workers = workers_for(passes, start.device) if world.size == 1 else 1
         shares = f"workers: {workers}" if world.size == 1 else f"processes: {world.size}"
         reporter.say(f"padding: {padding:.1%} of the batches · {shares}")
         started = stages.started
-        training = _training(task, recipe, data, model, folder, reporter, workers, started, world)
+        objective = _objective(task, data, epochs, model)
+        training = _training(recipe, objective, model, folder, reporter, workers, started, world)
         digest = data.parts["train"]["sha256"]
         if saved:
             _resume(training, saved)
@@ -223,19 +228,25 @@ def _parent(task: Task, recipe: Recipe, path: Path) -> ModelDirectory:
     return parent
 
 
-def _usual_update(recipe: Recipe, data: Data, model: nn.Module) -> tuple[int, float]:
+def _usual_update(recipe: Recipe, epochs: Epochs, model: nn.Module) -> tuple[int, float]:
     """Count the passes of an average update; return the share of padding, too."""
-    lengths = data.train(1).lengths
-    batches = epoch_batches(lengths, recipe.train, epoch=1)
+    examples, batches = epochs(1)
+    lengths = examples.lengths
     device, most = next(model.parameters()).device, pass_tokens(model)
     passes = usual_passes(lengths, batches, recipe.train.accumulate, device, most)
     return passes, padding_share(lengths, batches)
 
 
+def _objective(task: Task, data: Data, epochs: Epochs, model: nn.Module) -> Objective:
+    def validate(model: nn.Module, share: float) -> Validation:
+        return task.validate(model, data, share)
+
+    return Objective(epochs, task.loss, validate, pass_tokens(model))
+
+
 def _training(
-    task: Task,
     recipe: Recipe,
-    data: Data,
+    objective: Objective,
     model: nn.Module,
     folder: Path,
     reporter: Reporter,
@@ -248,11 +259,6 @@ def _training(
     if config.precision == "bfloat16" and product_type(config.precision, device) == torch.float32:
         products = "bfloat16 is slow on this processor; products are computed in float32"
         reporter.say(f"train.precision: {products}")
-
-    def validate(model: nn.Module, share: float) -> Validation:
-        return task.validate(model, data, share)
-
-    objective = Objective(data.train, task.loss, validate, pass_tokens(model))
     width, saved = recipe.model.width, folder / "checkpoints"
     return Training(model, config, width, saved, objective, reporter, workers, started, world)
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,8 +36,9 @@ from seq2see.text.history import History
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Parallel, Part
 from seq2see.text.progress import Progress, silent, watched
+from seq2see.text.separation import Corpus
 from seq2see.text.store import Store
-from seq2see.text.tokenizers import TRAINING_PAIRS, Tokenizer, Tokenizers
+from seq2see.text.tokenizers import Tokenizer, Tokenizers
 from seq2see.training import checkpoint
 
 
@@ -61,8 +63,16 @@ class TextTask:
         if (recipe.data.labels is not None) != self.labelled:
             raise ValueError("data.labels is what task 'classify' predicts: give both, or neither")
 
-    def data(self, where: Path | None, history: History, progress: Progress = silent) -> "TextData":
-        return TextData(self, where, history, progress)
+    def data(
+        self,
+        where: Path | None,
+        history: History,
+        progress: Progress = silent,
+        folder: Path | None = None,
+    ) -> "TextData":
+        config = self.recipe.data
+        stores = None if folder is None else store.root_of(folder)
+        return TextData(self, corpora.load(config, where, history, progress, stores), progress)
 
     def texts(self, parallel: Part) -> Iterator[Pair]:
         """Select source and target of each line; "" where the task has none."""
@@ -106,7 +116,8 @@ class TextTask:
     ) -> tuple[list[int], TextExamples]:
         """The lines of a validation or test set that fit, and their fixed examples."""
         encoded = self.encode(tokenizers, parallel)
-        lines = fitting(sizes_of(encoded), self.recipe.data.max_length, parallel.name)
+        limit = self.recipe.data.max_length
+        lines = fitting(sizes_of(encoded), limit, parallel.name).tolist()
         return lines, TextExamples([encoded[line] for line in lines], self.shifted)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -128,16 +139,14 @@ class TextData:
     tokenizers: Tokenizers
     vocabulary_from: str
     encoded: Store
-    lines: NDArray[np.int64]  # of the training set that fit
+    lines: NDArray[np.int32]  # of the training set that fit
     root: Path  # of stores
     validation: tuple[list[int], TextExamples]
 
-    def __init__(
-        self, task: TextTask, where: Path | None, history: History, progress: Progress
-    ) -> None:
+    def __init__(self, task: TextTask, corpus: Corpus, progress: Progress) -> None:
         self.task = task
         self.progress = progress
-        self.corpus = corpora.load(task.recipe.data, where, history, progress)
+        self.corpus = corpus
         self.parts = {
             part.name: {"pairs": len(part.pairs), "sha256": part.digest}
             for part in (self.corpus.train, self.corpus.val)
@@ -146,15 +155,19 @@ class TextData:
         self.notes = self.corpus.notes
         self.history = self.corpus.history
         self.left_out = self.corpus.left_out
+        self.overlap = self.corpus.overlap
         held_out = {"val": self.corpus.val, **self.corpus.tests}
         self.seen = {name: part.seen for name, part in held_out.items() if part.seen}
 
     def prepare(self, folder: Path, parent: ModelDirectory | None) -> None:
-        self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
         self.root = store.root_of(folder)
+        if self.corpus.keep is not None:
+            self.corpus.keep(self.root == folder / "store")
+            self.corpus = replace(self.corpus, keep=None)
+        self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
         self.encoded = self._store(folder)
         limit = self.task.recipe.data.max_length
-        self.lines = np.array(fitting(self.encoded.sizes, limit, "train"))
+        self.lines = fitting(self.encoded.sizes, limit, "train")
         self.validation = self.task.held_out(self.tokenizers, self.corpus.val)
 
     def _tokenizers(self, folder: Path, parent: ModelDirectory | None) -> tuple[Tokenizers, str]:
@@ -168,13 +181,15 @@ class TextData:
             return pair, str(parent.path)
         languages = (recipe.data.source, recipe.data.target)
         train = self.corpus.train
+        shared = None if self.root == folder / "store" else self.root
         pair, cached = tokenizers.cached(
-            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest
+            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest, shared
         )
         if cached:
             return pair, "the cache"
-        sampled = recipe.tokenizer.kind != "words" and len(train.pairs) > TRAINING_PAIRS
-        return pair, f"{TRAINING_PAIRS:,} of {len(train.pairs):,} pairs" if sampled else ""
+        if pair.pairs == len(train.pairs):
+            return pair, ""
+        return pair, f"{pair.pairs:,} of {len(train.pairs):,} pairs"
 
     def _store(self, folder: Path) -> Store:
         """The training set as ids, made now unless the run or another one has made it before."""
@@ -194,7 +209,7 @@ class TextData:
     def validation_texts(self) -> list[Pair]:
         return list(self.task.texts(self.corpus.val))
 
-    def _lines(self, epoch: int) -> NDArray[np.int64]:
+    def _lines(self, epoch: int) -> NDArray[np.int32]:
         """The lines that an epoch sees: each once, unless corpora are mixed."""
         shares = self.corpus.shares
         if all(share.weight == 1 for share in shares):
@@ -227,10 +242,10 @@ class TextData:
         )
 
 
-def fitting(sizes: Lengths, limit: int, name: str) -> list[int]:
+def fitting(sizes: Lengths, limit: int, name: str) -> NDArray[np.int32]:
     """The lines of a corpus with at most `limit` tokens on either side, by the tokens of both."""
-    lines: list[int] = np.flatnonzero(sizes.max(axis=1, initial=0) <= limit).tolist()
-    if not lines:
+    lines = np.flatnonzero(sizes.max(axis=1, initial=0) <= limit).astype(np.int32)
+    if not len(lines):
         raise InputError(f"data.max_length = {limit}: no pair of {name} is that short")
     return lines
 

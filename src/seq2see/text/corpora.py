@@ -1,25 +1,18 @@
 """Parallel corpora: aligned files, tables, directories and named corpora, split while read."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import DataConfig, Paths
 from seq2see.text import captions, multi30k
-from seq2see.text.lines import Pair, base_name
-from seq2see.text.parallel import (
-    Digest,
-    Joined,
-    Mixture,
-    Pairs,
-    Selection,
-    Splits,
-    Streamed,
-    joined,
-)
+from seq2see.text.lines import base_name
+from seq2see.text.parallel import Mixture, Splits
 from seq2see.text.parallel import Parallel as Parallel
 from seq2see.text.progress import Progress, silent
-from seq2see.text.reading import PairStream, is_pattern, resolve
+from seq2see.text.reading import RELATIVE, PairStream, is_pattern, resolve
 from seq2see.text.reading import read_pairs as read_pairs
 
 if TYPE_CHECKING:  # numpy is slow to import
@@ -34,26 +27,32 @@ def load(
     data: Path | None = None,
     history: "History | None" = None,
     progress: Progress = silent,
+    stores: Path | None = None,
 ) -> "Corpus":
     """Read a recipe's corpus; `data` is its directory, or the base of the recipe's paths.
 
     A history with held-out sets is that of the run itself, which keeps them. The training set is
     not held in memory: it is known by its fingerprints, and read again where its text is needed.
+    The folder of `stores` may have a record that makes reading it unnecessary.
     """
     from seq2see.text.history import History
-    from seq2see.text.splitting import Division
+    from seq2see.text.record import Record, source_of
+    from seq2see.text.splitting import Division, corpus_of, without_seen
 
+    history = history or History()
     read = _read_captions if config.corpus == "captions" else _read_files
-    splits = read(config, data, progress)
-    division = Division.of(splits, config, history or History(), progress)
-    held_out: dict[str, list[Pair]] = {name: [] for name in division.missing}
-    training = division.training(held_out)
-    digest = Digest.of(training if config.join == 1 else joined(training, config.join))
-    pairs: Pairs = Selection(splits.train, division.chosen, splits.name)
-    if config.join > 1:
-        pairs = Joined(pairs, config.join)
-    train = Streamed("train", pairs, digest, division.scan.dropped)
-    return division.corpus(train, held_out)
+    splits = without_seen(read(config, data, progress), history)
+    record = reading = None
+    if stores is not None and splits.files:
+        record = Record(stores, source_of(splits.files, config, progress), history)
+        reading = record.find()
+    if reading is not None:
+        return corpus_of(splits, config, history, reading)
+    reading = Division.of(splits, config, history, progress).reading(config.join)
+    corpus = corpus_of(splits, config, history, reading)
+    if record is None:
+        return corpus
+    return replace(corpus, keep=partial(record.save, reading, corpus.history))
 
 
 def _read_files(config: DataConfig, data: Path | None, progress: Progress) -> Splits:
@@ -69,7 +68,9 @@ def _read_files(config: DataConfig, data: Path | None, progress: Progress) -> Sp
         return [note for stream in streams for note in stream.notes] + notes
 
     name = " and ".join(str(paths) for paths in train_paths)
-    return Splits(name, train, val, tests, remarks)
+    given = [*train_paths, *([] if val_paths is None else [val_paths]), *test_paths.values()]
+    files = [file for paths in given for file in PairStream(paths, config, data).files()]
+    return Splits(name, train, val, tests, remarks, files)
 
 
 def _read_captions(config: DataConfig, data: Path | None, progress: Progress) -> Splits:
@@ -119,10 +120,7 @@ def _splits(paths: Paths, name: str, config: DataConfig, base: Path | None) -> d
     if is_pattern(directory):
         return {name: paths}
     if not directory.exists():
-        raise InputError(
-            f"{directory}: no such file for data.{name}; "
-            "paths are relative to --data, else to the working directory"
-        )
+        raise InputError(f"{directory}: no such file for data.{name}; {RELATIVE}")
     if not directory.is_dir():
         return {name: paths}
     files: dict[tuple[str, str], str] = {}

@@ -23,6 +23,7 @@ from seq2see.text.parallel import normalised
 FILE = "history.safetensors"
 BYTES = 8  # of a fingerprint
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd: no bit of the first column is lost
+BLOCK = 1 << 20  # fingerprints that are looked up at a time
 HELD_OUT, INCOMPLETE = "held_out/", "incomplete"
 
 Fingerprints = npt.NDArray[np.uint64]
@@ -83,7 +84,7 @@ class History:
 
     def missing(self, now: Fingerprints) -> int:
         """Number of training examples that are not among those of now."""
-        return int(np.sum(~np.isin(keys(self.train), keys(now))))
+        return int(np.sum(~among(keys(self.train), keys(now))))
 
     def differs(self, name: str, now: "History") -> bool:
         """Whether a held-out set has other examples now, whatever their order."""
@@ -127,7 +128,19 @@ class History:
 def shared(prints: Fingerprints, others: Sequence[Fingerprints]) -> Flags:
     """Whether each row has a fingerprint in common with the others."""
     known = np.concatenate([other.ravel() for other in others])
-    return np.asarray(np.isin(prints, known).any(axis=1), dtype=np.bool_)
+    return np.asarray(among(prints, known).any(axis=1), dtype=np.bool_)
+
+
+def among(prints: Fingerprints, known: Fingerprints) -> Flags:
+    """Whether each number is among the known ones; `numpy.isin` takes much more memory."""
+    flags = np.zeros(prints.shape, dtype=np.bool_)
+    if len(known):
+        known = np.sort(known)
+        for start in range(0, len(prints), BLOCK):
+            block = prints[start : start + BLOCK]
+            places = np.searchsorted(known, block).clip(max=len(known) - 1)
+            flags[start : start + BLOCK] = known[places] == block
+    return flags
 
 
 def seen_in_training(folder: Path, pairs: Iterable[Pair]) -> int | None:

@@ -24,31 +24,50 @@ def hold_out(
     # Pairs that share a side move as one group, in an order that depends on their text alone:
     # neither the order of the file nor a sentence with two translations can leak a test sentence
     # into training.
-    _, group_of, sizes = np.unique(_group_roots(prints), return_inverse=True, return_counts=True)
-    known = np.zeros(len(sizes), dtype=np.bool_)
-    known[group_of[seen]] = True
-    least = np.full(len(sizes), np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(least, group_of, order)
+    roots = _group_roots(prints)
+    sizes = np.bincount(roots)[roots]
     # Small groups first: a large one would fill a test set with a few similar sentences.
     ranks = np.where(sizes > max(1, count // 100), sizes, 0)
-    unseen = np.flatnonzero(~known)
-    unseen = unseen[np.lexsort((least[unseen], ranks[unseen]))]
-    count = min(count, int(sizes[unseen].sum()) // parts)
+    done = np.zeros(len(prints), dtype=np.bool_)  # by root
+    done[roots[seen]] = True
+    count = min(count, int(np.sum(~done[roots])) // parts)
     room = [count] * parts
-    set_of = np.zeros(len(sizes), dtype=np.uint8)
-    for group in unseen:
+    set_of = np.zeros(len(prints), dtype=np.uint8)  # by root
+    for pair in np.lexsort((order, ranks)):
         if not any(room):
             break
-        size = int(sizes[group])
+        root = roots[pair]
+        if done[root]:
+            continue
+        done[root] = True
+        size = int(sizes[pair])
         part = next((part for part in range(parts) if size <= room[part]), None)
         if part is not None:
             room[part] -= size
-            set_of[group] = part + 1
-    return set_of[group_of]
+            set_of[root] = part + 1
+    return set_of[roots]
 
 
 def _group_roots(prints: Fingerprints) -> Places:
     """Find the first pair of each pair's group: those linked by shared sentences of either side."""
+    linked = np.flatnonzero(_repeated(prints[:, 0]) | _repeated(prints[:, 1]))  # mostly a few
+    roots: Places = np.arange(len(prints))
+    roots[linked] = linked[_linked_roots(prints[linked])]
+    return roots
+
+
+def _repeated(numbers: Fingerprints) -> Flags:
+    """Whether each number occurs more than once."""
+    order = np.argsort(numbers)
+    ordered = numbers[order]
+    same = ordered[1:] == ordered[:-1]
+    flags = np.zeros(len(numbers), dtype=np.bool_)
+    flags[order[1:][same]] = True
+    flags[order[:-1][same]] = True
+    return flags
+
+
+def _linked_roots(prints: Fingerprints) -> Places:
     sides = [np.unique(column, return_inverse=True)[1] for column in prints.T]
     roots: Places = np.arange(len(prints))
     while True:

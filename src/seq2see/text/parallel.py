@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from seq2see.errors import InputError
@@ -144,3 +145,4 @@ class Splits(NamedTuple):
     val: Parallel | None
     tests: dict[str, Parallel]
     notes: Callable[[], Iterable[str]] = tuple  # remarks on the files, once they are read
+    files: Sequence[Path] = ()  # of all sets

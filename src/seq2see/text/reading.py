@@ -3,6 +3,7 @@
 import glob
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from seq2see.errors import InputError
@@ -16,6 +17,7 @@ from seq2see.text.tables import stream_table
 from seq2see.text.watch import Watch
 
 WILDCARDS = "*?["
+RELATIVE = "paths are relative to --data, else to the working directory"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class PairStream:
         """The first path, for messages."""
         return Path(self.paths if isinstance(self.paths, str) else self.paths[0]).name
 
+    def files(self) -> list[Path]:
+        return [path for shard in self._shards() for path in shard]
+
     def _shards(self) -> list[tuple[Path, ...]]:
         """The files that are read one after another, each alone or aligned with others."""
         paths = [self.paths] if isinstance(self.paths, str) else self.paths
@@ -65,6 +70,9 @@ class PairStream:
             rule = "two aligned files are [source, target]"
             raise InputError(f"{paths}: lists {len(paths)} files; {rule}")
         sides = [matching(resolve(path, self.base)) for path in paths]
+        for path in chain(*sides):
+            if not path.exists():
+                raise InputError(f"{path}: no such file; {RELATIVE}")
         if len(sides[0]) != len(sides[-1]):
             counts = f"{len(sides[0])} files match {paths[0]} and {len(sides[-1])} {paths[-1]}"
             raise InputError(f"{counts}; they must pair up")
@@ -87,7 +95,7 @@ def matching(path: Path) -> list[Path]:
     files = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
     files = [file for file in files if file.is_file()]
     if not files:
-        raise InputError(f"{path}: no file matches this pattern")
+        raise InputError(f"{path}: no file matches this pattern; {RELATIVE}")
     return files
 
 

@@ -1,7 +1,7 @@
 """Separation of held-out sentences from those that a model or its parent was trained on."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from seq2see.text.history import (
     Flags,
     History,
     all_seen,
+    among,
     empty,
     fingerprints,
     in_text_order,
@@ -46,7 +47,10 @@ class Corpus:
     history: History = field(compare=False)  # of the pairs before they were joined
     notes: Sequence[str] = field(default=(), compare=False)  # for the user, on how it was read
     left_out: int = 0  # training pairs that share a sentence with a held-out set
+    overlap: dict[str, int] = field(default_factory=dict)  # the same, by set
     shares: Sequence[Share] = field(default=(), compare=False)  # of the corpora in train
+    # Keeps a record of the reading; None if there is one, or no place for it.
+    keep: Callable[[bool], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def split_again(
     left = [Counter(keys(part).tolist()) for part in before]
     own = keys(prints)
     set_of = np.zeros(len(prints), dtype=np.uint8)
-    for line in np.flatnonzero(np.isin(own, np.concatenate([keys(part) for part in before]))):
+    for line in np.flatnonzero(among(own, np.concatenate([keys(part) for part in before]))):
         key = int(own[line])
         place = next((place for place, counts in enumerate(left, start=1) if counts[key]), 0)
         if place:
@@ -105,21 +109,27 @@ def leaks(prints: Fingerprints, held_out: dict[str, Fingerprints], history: Hist
 
     A run that was begun by an earlier version keeps those that its history shows.
     """
-    new = ~np.isin(keys(prints), keys(history.train))
+    new = ~among(keys(prints), keys(history.train))
     flags: Flags = new & shared(prints, list(held_out.values()))
     return flags
 
 
-def overlap_note(found: Fingerprints, count: int, held_out: dict[str, Fingerprints]) -> str:
+def overlaps(prints: Fingerprints, held_out: dict[str, Fingerprints]) -> dict[str, int]:
+    """Count the pairs that share a sentence with each held-out set; a pair may with several."""
+    names = sorted(held_out, key=lambda name: name.removeprefix("test/"))
+    counts = {name: int(shared(prints, [held_out[name]]).sum()) for name in names}
+    return {name.removeprefix("test/"): count for name, count in counts.items() if count}
+
+
+def overlap_note(overlap: dict[str, int], left_out: int, count: int) -> str:
     """One line on the training pairs that share a sentence with held-out sets; all are refused."""
-    by_set = {name.removeprefix("test/"): shared(found, [held_out[name]]) for name in held_out}
-    sets = [f"{name} ({flags.sum():,})" for name, flags in sorted(by_set.items()) if flags.any()]
+    sets = [f"{name} ({pairs:,})" for name, pairs in overlap.items()]
     shares = f"share a sentence with {' or '.join(sets)}"
-    if len(found) == count:
+    if left_out == count:
         rule = 'data.overlap = "keep" trains on such pairs'
         raise InputError(f"data.train: all {count:,} pairs {shares}; {rule}")
     kept = 'data.overlap = "keep" keeps them'
-    return f"{len(found):,} of {count:,} training pairs {shares} and are left out; {kept}"
+    return f"{left_out:,} of {count:,} training pairs {shares} and are left out; {kept}"
 
 
 def repetitions(prints: Fingerprints) -> list[str]:
@@ -127,7 +137,8 @@ def repetitions(prints: Fingerprints) -> list[str]:
 
     Case and spacing make no difference.
     """
-    duplicates = len(prints) - len(np.unique(keys(prints)))
+    ordered = np.sort(keys(prints))
+    duplicates = int(np.sum(ordered[1:] == ordered[:-1]))
     untranslated = int(np.sum(prints[:, 0] == prints[:, 1]))
     counts = {"duplicates": duplicates, "untranslated (source = target)": untranslated}
     parts = [f"{name}: {count:,}" for name, count in counts.items() if count]

@@ -75,5 +75,5 @@ def check(path: Path, file: dict[str, Any]) -> None:
     if digest != file["sha256"]:
         problem = f"{path.stat().st_size:,} bytes instead of {file['bytes']:,}"
         if path.stat().st_size == file["bytes"]:
-            problem = "its SHA-256 is not the one in store.json"
+            problem = "its SHA-256 is not the one recorded"
         raise InputError(f"{path}: damaged: {problem}; {hint}")

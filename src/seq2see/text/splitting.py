@@ -1,6 +1,6 @@
 """The split of a corpus, decided on fingerprints: what is trained on and what is held out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +11,20 @@ from seq2see.recipe.schema import DataConfig
 from seq2see.text.history import Fingerprints, Flags, History, fingerprints
 from seq2see.text.hold_out import default_size, hold_out
 from seq2see.text.lines import Pair
-from seq2see.text.parallel import Parallel, Splits, Streamed, filled, joined
+from seq2see.text.parallel import (
+    Digest,
+    Joined,
+    Mixture,
+    Pairs,
+    Parallel,
+    Selection,
+    Splits,
+    Streamed,
+    filled,
+    joined,
+)
 from seq2see.text.progress import Progress
+from seq2see.text.record import Facts, Reading
 from seq2see.text.separation import (
     NAMES,
     Corpus,
@@ -20,6 +32,7 @@ from seq2see.text.separation import (
     Share,
     leaks,
     overlap_note,
+    overlaps,
     repetitions,
     split_again,
     unseen,
@@ -28,17 +41,16 @@ from seq2see.text.separation import (
 
 @dataclass(frozen=True)
 class Division:
-    """A corpus whose held-out sets are chosen, and all that is to be left out."""
+    """A training set whose held-out sets are chosen, and all that is to be left out."""
 
-    splits: Splits  # without what an ancestor has seen
-    config: DataConfig
+    train: Mixture
     scan: Scan
     missing: list[str]  # sets that are held out of the training set
     set_of: npt.NDArray[np.uint8]  # 0, or the number of the held-out set of each pair
     chosen: Flags  # pairs to train on
-    history: History
     left_out: int
-    notes: Sequence[str]
+    overlap: dict[str, int]  # the same, by held-out set
+    notes: list[str]
 
     @classmethod
     def of(
@@ -48,12 +60,9 @@ class Division:
         scan = Scan.of(splits.train)
         if not len(scan.prints):
             raise InputError(f"{splits.name}: no pair has text on both sides")
-        if splits.val is not None:
-            splits = splits._replace(val=unseen(splits.val, history))
-        tests = {name: unseen(test, history) for name, test in splits.tests.items()}
-        splits = splits._replace(tests=tests)
         notes = list(splits.notes())
-        missing = [name for name, part in (("val", splits.val), ("test", tests)) if not part]
+        sets = (("val", splits.val), ("test", splits.tests))
+        missing = [name for name, part in sets if not part]
         set_of = np.zeros(len(scan.prints), dtype=np.uint8)
         if missing and config.hold_out != 0:
             count = len(scan.prints)
@@ -66,70 +75,84 @@ class Division:
         chosen = set_of == 0
         if config.limit is not None:
             chosen &= np.cumsum(chosen) <= config.limit
-        held_out = _fingerprints(splits, missing, scan.prints, set_of)
+        held_out = fingerprints_of(splits)
+        for number, name in enumerate(missing, start=1):
+            held_out[NAMES[name]] = scan.prints[set_of == number]
         left_out = np.zeros_like(chosen)
         if config.overlap == "drop" and not history.unknown:
             left_out = chosen & leaks(scan.prints, held_out, history)
-        if left_out.any():
-            notes.append(overlap_note(scan.prints[left_out], int(chosen.sum()), held_out))
-            chosen &= ~left_out
-        own = replace(history, train=scan.prints[chosen], held_out=held_out)
-        notes += repetitions(own.train)
-        # Reading may end after the last one.
-        last = int(np.flatnonzero(chosen)[-1]) + 1
         count = int(left_out.sum())
-        return cls(splits, config, scan, missing, set_of, chosen[:last], own, count, notes)
+        overlap = overlaps(scan.prints[left_out], held_out)
+        if count:
+            notes.append(overlap_note(overlap, count, int(chosen.sum())))
+            chosen &= ~left_out
+        return cls(splits.train, scan, missing, set_of, chosen, count, overlap, notes)
 
-    def training(self, held_out: dict[str, list[Pair]]) -> Iterator[Pair]:
-        """Yield the pairs to train on, and collect the texts of those that are held out."""
-        parts = list(held_out.values())
-        chosen = np.zeros(len(self.set_of), dtype=np.bool_)
-        chosen[: len(self.chosen)] = self.chosen
-        numbers = zip(chosen.tobytes(), self.set_of.tobytes(), strict=True)
-        for pair, (kept, number) in zip(filled(self.splits.train), numbers, strict=True):
+    def reading(self, join: int) -> Reading:
+        """Read the training set once more, for its checksum and the texts to hold out."""
+        held_out: dict[str, list[Pair]] = {name: [] for name in self.missing}
+        training = self._training(list(held_out.values()))
+        digest = Digest.of(training if join == 1 else joined(training, join))
+        prints = self.scan.prints[self.chosen]
+        notes = list(dict.fromkeys([*self.notes, *repetitions(prints)]))
+        counts, dropped = list(self.scan.counts), self.scan.dropped
+        facts = Facts(digest, counts, dropped, self.left_out, self.overlap, held_out, notes)
+        # Reading may end after the last one.
+        last = int(np.flatnonzero(self.chosen)[-1]) + 1
+        return Reading(facts, prints, self.chosen[:last])
+
+    def _training(self, held_out: list[list[Pair]]) -> Iterator[Pair]:
+        """Yield the pairs to train on, and collect those that are held out."""
+        numbers = zip(self.chosen.tobytes(), self.set_of.tobytes(), strict=True)
+        for pair, (kept, number) in zip(filled(self.train), numbers, strict=True):
             if kept:
                 yield pair
             elif number:
-                parts[number - 1].append(pair)
-
-    def corpus(self, train: Streamed, held_out: dict[str, list[Pair]]) -> Corpus:
-        """The corpus with the texts of the held-out sets."""
-        sets = {name: Parallel.of(name, pairs) for name, pairs in held_out.items()}
-        val = sets.pop("val", self.splits.val)
-        assert val is not None  # else it was held out or refused
-        tests = self.splits.tests | sets
-        return Corpus(
-            train,
-            self._joined(val),
-            {name: self._joined(test) for name, test in tests.items()},
-            self.history,
-            list(dict.fromkeys(self.notes)),
-            self.left_out,
-            self._shares(),
-        )
-
-    def _shares(self) -> list[Share]:
-        """The training pairs of each corpus in the mixture."""
-        ends = np.cumsum(self.scan.counts)[:-1]
-        chosen = [int(part.sum()) for part in np.split(self.chosen, ends)]
-        weights = self.splits.train.weights
-        return [Share(count, weight) for count, weight in zip(chosen, weights, strict=True)]
-
-    def _joined(self, part: Parallel) -> Parallel:
-        if self.config.join == 1:
-            return part
-        return Parallel.of(part.name, joined(part.pairs, self.config.join), part.dropped, part.seen)
+                held_out[number - 1].append(pair)
 
 
-def _fingerprints(
-    splits: Splits, missing: Sequence[str], prints: Fingerprints, set_of: npt.NDArray[np.uint8]
-) -> dict[str, Fingerprints]:
+def without_seen(splits: Splits, history: History) -> Splits:
+    """Leave out of val and tests what an ancestor was trained on."""
+    val = None if splits.val is None else unseen(splits.val, history)
+    tests = {name: unseen(test, history) for name, test in splits.tests.items()}
+    return splits._replace(val=val, tests=tests)
+
+
+def corpus_of(splits: Splits, config: DataConfig, history: History, reading: Reading) -> Corpus:
+    """The sets of a corpus whose training set has been read."""
+    facts = reading.facts
+    sets = {name: Parallel.of(name, pairs) for name, pairs in facts.held_out.items()}
+    splits = splits._replace(val=sets.pop("val", splits.val), tests=splits.tests | sets)
+    assert splits.val is not None  # else it was held out or refused
+    own = replace(history, train=reading.prints, held_out=fingerprints_of(splits))
+    pairs: Pairs = Selection(splits.train, reading.chosen, splits.name)
+    if config.join > 1:
+        pairs = Joined(pairs, config.join)
+    train = Streamed("train", pairs, facts.digest, facts.dropped)
+    val = _joined(splits.val, config)
+    tests = {name: _joined(test, config) for name, test in splits.tests.items()}
+    shares = _shares(splits.train, reading)
+    return Corpus(train, val, tests, own, facts.notes, facts.left_out, facts.overlap, shares)
+
+
+def _shares(train: Mixture, reading: Reading) -> list[Share]:
+    """The training pairs of each corpus in the mixture."""
+    ends = np.cumsum(reading.facts.counts)[:-1]
+    chosen = [int(part.sum()) for part in np.split(reading.chosen, ends)]
+    return [Share(count, weight) for count, weight in zip(chosen, train.weights, strict=True)]
+
+
+def _joined(part: Parallel, config: DataConfig) -> Parallel:
+    if config.join == 1:
+        return part
+    return Parallel.of(part.name, joined(part.pairs, config.join), part.dropped, part.seen)
+
+
+def fingerprints_of(splits: Splits) -> dict[str, Fingerprints]:
     """The fingerprints of all held-out sets, by their names in a history."""
     held_out = {f"test/{name}": fingerprints(test.pairs) for name, test in splits.tests.items()}
     if splits.val is not None:
         held_out["val"] = fingerprints(splits.val.pairs)
-    for number, name in enumerate(missing, start=1):
-        held_out[NAMES[name]] = prints[set_of == number]
     return held_out
 
 

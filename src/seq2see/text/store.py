@@ -26,6 +26,8 @@ from seq2see.text.lines import Pair
 from seq2see.text.progress import Progress, silent
 from seq2see.text.shards import PAIRS, Shard, check, id_type, write_shard
 
+Sizes = npt.NDArray[np.signedinteger[Any]]
+
 VERSION = 1
 INDEX, FINISHED = "store.json", "finished.jsonl"
 ENCODING = "encoding the training pairs"
@@ -39,7 +41,10 @@ class Store(Sequence[IdPair]):
         self._ids = ids
         self._texts = texts
         sizes = [np.empty((0, 2), dtype=np.int32), *(shard.sizes for shard in ids)]
-        self.sizes: npt.NDArray[np.int32] = np.concatenate(sizes)  # (N, 2), in tokens
+        whole = np.concatenate(sizes)
+        # Half the memory, with room for the marks of begin and end.
+        short = whole.max(initial=0) < np.iinfo(np.int16).max
+        self.sizes: Sizes = whole.astype(np.int16) if short else whole  # (N, 2), in tokens
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -19,7 +19,9 @@ from seq2see.text.subwords import Subwords
 from seq2see.text.words import Words
 
 DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # char: every character
-TRAINING_PAIRS = 200_000  # more of them slow SentencePiece down and hardly change its pieces
+# More text slows SentencePiece down and hardly changes its pieces.
+TRAINING_PAIRS = 200_000
+TRAINING_CHARACTERS = 20_000_000  # SentencePiece takes about 20 bytes for each
 
 
 class Tokenizer(Protocol):
@@ -53,6 +55,7 @@ class Tokenizers:
     target: Tokenizer
     languages: tuple[str, str] = ("", "")
     fingerprint: str = ""  # of the training text and settings; set by `load`
+    pairs: int = 0  # that they were trained on; set by `train`
 
 
 def train(
@@ -66,8 +69,9 @@ def train(
             counted = watched(pairs, f"counting the words of {language}", progress)
             spoken = (pair[side] for pair in counted)
             words.append(Words.train(spoken, language, config.min_frequency, config.size))
-        return Tokenizers(words[0], words[1], languages)
-    sides = [list(texts) for texts in zip(*sample(pairs, progress), strict=True)]
+        return Tokenizers(words[0], words[1], languages, pairs=len(pairs))
+    drawn = sample(pairs, progress)
+    sides = [list(texts) for texts in zip(*drawn, strict=True)]
     if config.joint:
         sides = [sides[0] + sides[1]]
     size = config.size or DEFAULT_SIZE[config.kind]
@@ -79,24 +83,34 @@ def train(
             share = f"{len(texts):,} of {whole:,} sentences"
         progress(f"training the tokenizer on {share}", None)
         subwords.append(Subwords.train(texts, config.kind, size))
-    return Tokenizers(subwords[0], subwords[-1], languages)
+    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn))
 
 
 def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
-    """Draw pairs to train subwords on; all if there are few.
+    """Draw pairs to train subwords on; all if there is little text.
 
     Pairs with a character that none before them has are taken, too: every character of the
     training text is to have a piece.
     """
     if len(pairs) <= TRAINING_PAIRS:
-        return list(pairs)
-    drawn = bytearray(len(pairs))
-    for line in random.Random("tokenizer").sample(range(len(pairs)), TRAINING_PAIRS):
-        drawn[line] = True
+        drawn = list(pairs)
+    else:
+        stage = f"drawing {TRAINING_PAIRS:,} of {len(pairs):,} pairs for the tokenizer"
+        drawn = _drawn(watched(pairs, stage, progress), len(pairs), TRAINING_PAIRS)
+    characters = sum(len(source) + len(target) for source, target in drawn)
+    if characters <= TRAINING_CHARACTERS:
+        return drawn
+    return _drawn(drawn, len(drawn), len(drawn) * TRAINING_CHARACTERS // characters)
+
+
+def _drawn(pairs: Iterable[Pair], size: int, count: int) -> list[Pair]:
+    """Draw `count` of `size` pairs, and take those with a new character."""
+    is_drawn = bytearray(size)
+    for line in random.Random("tokenizer").sample(range(size), count):
+        is_drawn[line] = True
     characters: set[str] = set()
     chosen = []
-    stage = f"drawing {TRAINING_PAIRS:,} of {len(pairs):,} pairs for the tokenizer"
-    for pair, taken in zip(watched(pairs, stage, progress), drawn, strict=True):
+    for pair, taken in zip(pairs, is_drawn, strict=True):
         if taken or not characters.issuperset(pair[0] + pair[1]):
             characters.update(*pair)
             chosen.append(pair)
@@ -161,20 +175,29 @@ def cached(
     directory: Path,
     progress: Progress = silent,
     digest: str | None = None,
+    shared: Path | None = None,
 ) -> tuple[Tokenizers, bool]:
     """Load the directory's tokenizers if their fingerprint fits; otherwise train and save new ones.
 
-    The flag is true where they were loaded. The digest is that of the pairs, if it is known.
+    The flag is true where they were loaded. The digest is that of the pairs, if it is known. A
+    `shared` folder keeps tokenizers for all runs.
     """
     fingerprint = _fingerprint(config, source, target, digest or Digest.of(pairs))
-    try:
-        tokenizers = load(directory)
+    places = [directory]
+    if shared is not None:
+        places.append(shared / f"tokenizer-{fingerprint[:16]}")
+    for place in places:
+        try:
+            tokenizers = load(place)
+        except InputError:
+            continue  # absent or damaged
         if tokenizers.fingerprint == fingerprint:
+            if place != directory:
+                save(tokenizers, directory, config, fingerprint)
             return tokenizers, True
-    except InputError:
-        pass  # absent or damaged
     tokenizers = train(config, source, target, pairs, progress)
-    save(tokenizers, directory, config, fingerprint)
+    for place in places:
+        save(tokenizers, place, config, fingerprint)
     return tokenizers, False
 
 
@@ -190,5 +213,6 @@ def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str)
     installed = util.find_spec(library) is not None  # if not, training raises the error
     version = metadata.version(library) if installed else None
     settings = config.model_dump(exclude={"sampling"})  # sampling leaves the pieces as they are
-    about = [settings, source, target, library, version, digest, TRAINING_PAIRS]
+    limits = [TRAINING_PAIRS, TRAINING_CHARACTERS]
+    about = [settings, source, target, library, version, digest, limits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()

@@ -3,13 +3,13 @@
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from torch import nn
 
-from seq2see.batches import Examples, epoch_batches
+from seq2see.batches import Examples
 from seq2see.errors import WorkError
 from seq2see.models.weights import Tensors
 from seq2see.recipe.schema import TrainConfig
@@ -17,6 +17,7 @@ from seq2see.training import checkpoint
 from seq2see.training.budget import Budget
 from seq2see.training.choice import choose
 from seq2see.training.distributed import ALONE, World
+from seq2see.training.epochs import Epochs
 from seq2see.training.interrupt import Stop
 from seq2see.training.machine import product_type
 from seq2see.training.report import Reporter, Validation
@@ -31,9 +32,9 @@ REMEDY = "a lower train.lr, longer train.warmup or train.clip may help"
 
 @dataclass(frozen=True)
 class Objective:
-    """The examples of an epoch, the loss to minimise, and the validation of a run."""
+    """The examples of each epoch, the loss to minimise, and the validation of a run."""
 
-    examples: Callable[[int], Examples]
+    epochs: Epochs
     loss: BatchLoss
     validate: OnShare
     pass_tokens: float = math.inf  # most tokens of a forward pass on a CPU
@@ -133,8 +134,7 @@ class Training:
     def _updates_of_epoch(self) -> Iterator[tuple[Examples, list[list[int]]]]:
         """Yield the rest of this epoch's examples in groups of `accumulate` batches of lines."""
         at = self.position
-        examples = self.objective.examples(at.epoch)
-        batches = epoch_batches(examples.lengths, self.config, at.epoch)
+        examples, batches = self.objective.epochs(at.epoch)
         at.epoch_batches = len(batches)
         self.budget.fit_warmup(self.reporter.say)
         for start in range(at.batch, len(batches), self.config.accumulate):
