@@ -25,7 +25,10 @@ def test_the_wheel_runs_the_demo_outside_the_checkout(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("seq2see-*.whl")
     files = set(zipfile.ZipFile(wheel).namelist())
     recipes = {f"seq2see/recipes/{path.name}" for path in (CHECKOUT / "recipes").glob("*.toml")}
-    assert recipes | {"seq2see/py.typed", "seq2see/__main__.py"} <= files
+    page = CHECKOUT / "src" / "seq2see" / "serve" / "page"
+    pages = {f"seq2see/serve/page/{path.name}" for path in page.iterdir()}
+    assert "seq2see/serve/page/index.html" in pages
+    assert recipes | pages | {"seq2see/py.typed", "seq2see/__main__.py"} <= files
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run(

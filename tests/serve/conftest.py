@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -86,6 +87,32 @@ def start() -> Iterator[Start]:
     yield run
     for server in servers:
         server.stop()
+
+
+def relabelled(trained: Path, out: Path, source: str, target: str) -> Path:
+    """Copy a model, as one of other languages."""
+    shutil.copytree(trained, out)
+    path = out / "recipe.toml"
+    recipe = path.read_text(encoding="utf-8")
+    languages = f'[data]\nsource = "{source}"\ntarget = "{target}"\n'
+    path.write_text(recipe.replace("[data]\n", languages), encoding="utf-8")
+    return out
+
+
+@pytest.fixture(scope="session")
+def site(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of four models: two of a pair, one back, and one from right to left."""
+    folder = tmp_path_factory.mktemp("site")
+    places = {
+        "toy": trained,
+        "twin": trained,
+        "back": relabelled(trained, folder / "back", "en", "de"),
+        "hebrew": relabelled(trained, folder / "hebrew", "he", "en"),
+    }
+    models = [part for name, place in places.items() for part in ("--model", f"{name}={place}")]
+    running = Running(*models, "--engine", "torch")
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="session", params=["ct2", "torch"])

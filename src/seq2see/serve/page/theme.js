@@ -1,0 +1,27 @@
+// Light or dark: as the system has it, until the reader chooses the other.
+
+import { keep, recall } from "./memory.js";
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+
+export function startTheme(button) {
+  const root = document.documentElement;
+  let chosen = recall("theme");
+
+  const isDark = () => (chosen === null ? system.matches : chosen === "dark");
+
+  function show() {
+    if (chosen === null) delete root.dataset.theme;
+    else root.dataset.theme = chosen;
+    button.ariaPressed = String(isDark());
+  }
+
+  button.addEventListener("click", () => {
+    const dark = !isDark();
+    chosen = dark === system.matches ? null : dark ? "dark" : "light";
+    keep("theme", chosen);
+    show();
+  });
+  system.addEventListener("change", show);
+  show();
+}

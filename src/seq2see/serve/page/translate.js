@@ -1,0 +1,256 @@
+// The room that translates while the reader types.
+
+import { directionOf } from "./languages.js";
+import { choose, chosenModel, offer, reverse, showPair, startPairs } from "./pairs.js";
+import { ask, hasToken, useToken } from "./server.js";
+import { onChange, say } from "./words.js";
+
+const PAUSE = 250; // milliseconds without a key
+const MOST_OTHERS = 5; // asked for, the best included
+const COPIED = 1500; // milliseconds that the button says so
+const NOTHING = { source: "", best: "", others: [], by: null };
+
+const find = (id) => document.getElementById(id);
+const room = find("translate");
+const text = find("text");
+const translation = find("translation");
+const others = find("others");
+const otherList = others.querySelector("ol");
+const trouble = find("trouble");
+const again = find("again");
+const access = find("access");
+const token = find("token");
+const copyButton = find("copy");
+const clearButton = find("clear");
+const swapButton = find("swap");
+
+let bound = Infinity; // characters
+let timer = 0;
+let running = new AbortController();
+let shown = NOTHING;
+let problem = null; // { key, values, retry }
+let retryWithToken = null;
+
+// What can be seen
+
+function showTrouble() {
+  trouble.hidden = problem === null;
+  trouble.firstElementChild.textContent = problem && say(problem.key, problem.values);
+  again.hidden = !problem?.retry;
+}
+
+function showCount() {
+  const count = [...text.value].length;
+  const line = find("count");
+  const many = count > bound;
+  line.textContent = bound === Infinity ? "" : say("count", { count, most: bound });
+  line.classList.toggle("over", many);
+  text.ariaInvalid = String(many);
+  clearButton.disabled = count === 0;
+  return many ? { key: "long", values: { count, most: bound } } : null;
+}
+
+function showOthers() {
+  const items = shown.others.map(([other, score]) => {
+    const item = document.createElement("li");
+    const words = document.createElement("span");
+    const number = document.createElement("small");
+    words.textContent = other;
+    number.textContent = score.toFixed(2).replace("-", "−");
+    item.append(words, number);
+    return item;
+  });
+  otherList.replaceChildren(...items);
+  const empty = shown.best === "" ? "none" : "single";
+  others.querySelector("p").textContent = say(items.length ? "score" : empty);
+}
+
+function show() {
+  if (translation.textContent !== shown.best) translation.textContent = shown.best;
+  find("by").textContent = shown.by === null ? "" : say("by", shown.by);
+  copyButton.disabled = shown.best === "";
+  showOthers();
+}
+
+function showLanguages() {
+  showPair();
+  const { source, target } = chosenModel();
+  for (const [element, code] of [[text, source], [translation, target], [otherList, target]]) {
+    element.lang = code;
+    element.dir = directionOf(code);
+  }
+  swapButton.disabled = reverse() === undefined;
+}
+
+// What is asked for
+
+function explain(error, retry) {
+  if (error.status === undefined) throw error; // a mistake in this page
+  access.hidden = error.status !== 401;
+  const values = { status: error.status, message: error.message };
+  const locked = hasToken() ? "wrong" : "locked";
+  const known = { 0: "unreachable", 401: locked, 503: "occupied", 504: "late" };
+  const key = known[error.status] ?? (error.status < 500 ? "refused" : "failed");
+  problem = { key, values, retry: error.status === 401 ? null : retry };
+  retryWithToken = retry;
+  if (!access.hidden && chosenModel() === null) token.focus(); // nobody is typing yet
+}
+
+/** Do something that asks the server, in place of what was asked before; show what goes wrong. */
+async function replace(act, retry) {
+  clearTimeout(timer);
+  running.abort();
+  running = new AbortController();
+  const { signal } = running;
+  const busy = (seconds) => {
+    problem = { key: "busy", values: { seconds } };
+    showTrouble();
+  };
+  room.classList.add("old");
+  translation.ariaBusy = "true";
+  try {
+    await act({ signal, busy });
+    if (signal.aborted) return;
+    problem = null;
+    access.hidden = true;
+    room.classList.remove("old");
+  } catch (error) {
+    if (signal.aborted) return;
+    explain(error, retry);
+  }
+  translation.ariaBusy = "false";
+  showTrouble();
+}
+
+function query(source) {
+  const { name, beam } = chosenModel();
+  const body = { model: name, text: source };
+  if (!others.open) return body;
+  if (beam > 1) return { ...body, n_best: Math.min(beam, MOST_OTHERS) };
+  return { ...body, beam: MOST_OTHERS, n_best: MOST_OTHERS };
+}
+
+async function fetchTranslation({ signal, busy }) {
+  const source = text.value;
+  const begun = performance.now();
+  const answer = await ask("v1/translate", { body: query(source), signal, busy });
+  if (signal.aborted) return;
+  const ms = Math.round(performance.now() - begun);
+  const by = { model: answer.model, engine: chosenModel().engine, ms };
+  const [{ text: best, alternatives = [] }] = answer.translations;
+  const scores = new Map(alternatives.map((one) => [one.text, one.score]));
+  scores.delete(best);
+  shown = { source, best, others: [...scores], by };
+  show();
+}
+
+/** Translate what is there; nothing is sent for a text that is empty or too long. */
+function translate() {
+  const tooLong = showCount();
+  if (tooLong === null && text.value.trim() !== "") {
+    return replace(fetchTranslation, translate);
+  }
+  clearTimeout(timer);
+  running.abort();
+  room.classList.remove("old");
+  translation.ariaBusy = "false";
+  problem = tooLong;
+  showTrouble();
+  shown = NOTHING;
+  show();
+}
+
+async function fetchModels(options) {
+  const settings = await ask("frontend/settings", options);
+  const { models } = await ask("v1/models", options);
+  bound = settings.charLimit;
+  offer(models);
+  showLanguages();
+}
+
+async function load() {
+  await replace(fetchModels, load);
+  if (chosenModel() !== null) translate(); // a browser may have kept the text
+}
+
+// What the reader does
+
+function type() {
+  showCount();
+  if (chosenModel() === null) return;
+  clearTimeout(timer);
+  timer = setTimeout(translate, text.value === "" ? 0 : PAUSE);
+}
+
+function swap() {
+  if (swapButton.disabled) return;
+  choose(reverse());
+  showLanguages();
+  if (shown.source === text.value) text.value = shown.best; // else its translation is not there yet
+  translate();
+}
+
+async function copy() {
+  if (shown.best === "") return;
+  try {
+    await navigator.clipboard.writeText(shown.best);
+  } catch {
+    // Without HTTPS there is no clipboard but that of the selection.
+    getSelection().selectAllChildren(translation);
+    document.execCommand("copy");
+  }
+  const said = find("said");
+  copyButton.textContent = said.textContent = say("copied");
+  setTimeout(() => {
+    copyButton.textContent = say("copy");
+    said.textContent = "";
+  }, COPIED);
+}
+
+function shortcut(event) {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  if (event.shiftKey) swap();
+  else copy();
+}
+
+function startControls() {
+  // While a Chinese or Japanese word is being composed, its letters are no text yet.
+  text.addEventListener("input", (event) => event.isComposing || type());
+  text.addEventListener("compositionend", type);
+  room.addEventListener("keydown", shortcut);
+  swapButton.addEventListener("click", swap);
+  copyButton.addEventListener("click", copy);
+  clearButton.addEventListener("click", () => {
+    text.value = "";
+    text.focus();
+    type();
+  });
+  again.addEventListener("click", () => problem.retry());
+  others.addEventListener("toggle", () => others.open && chosenModel() && translate());
+  access.addEventListener("submit", (event) => {
+    event.preventDefault();
+    useToken(token.value.trim());
+    retryWithToken();
+  });
+}
+
+export function open() {
+  startControls();
+  startPairs(() => {
+    showLanguages();
+    translate();
+  });
+  onChange(() => {
+    showCount();
+    showTrouble();
+    show();
+    showPair();
+  });
+  if (navigator.userAgent.includes("Mac")) {
+    for (const key of document.querySelectorAll("kbd.command")) key.textContent = "⌘";
+  }
+  showCount();
+  show();
+  load();
+}
