@@ -31,6 +31,8 @@ class Parallel:
         if shard == "full":
             shard_over(world, criterion, compute.device.type)
         else:
+            # A convolution of 1 × 1 has weights whose strides can be written in two ways.
+            warnings.filterwarnings("ignore", "Grad strides do not match")
             self.module = DistributedDataParallel(criterion, gradient_as_bucket_view=True)
 
     def backward(self, passes: Sequence[Pass], scale: float) -> float:
