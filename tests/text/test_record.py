@@ -133,6 +133,15 @@ def test_a_damaged_record_is_refused(folder: Path) -> None:
     assert not load(folder)[1]
 
 
+@pytest.mark.parametrize("index", ["{", "[]", '{"source": "another version\'s", "facts": {}}'])
+def test_a_record_of_another_corpus_is_passed_over(folder: Path, index: str) -> None:
+    other = folder / "stores" / "corpus-0"
+    other.mkdir(parents=True)
+    (other / INDEX).write_text(index)
+    assert load(folder)[1]
+    assert not load(folder)[1]
+
+
 def test_a_place_that_cannot_be_written_is_one_line(folder: Path) -> None:
     (folder / "stores").write_text("")
     with pytest.raises(WorkError, match=r"stores/corpus-\w+: cannot write: Not a directory"):

@@ -71,9 +71,11 @@ class Record:
     def find(self) -> Reading | None:
         """Open the reading that began with this history, or led to it."""
         for path in sorted(self.root.glob(f"{PREFIX}*/{INDEX}")):
-            index = _index(path)
-            if index.source == self.source and self.history in index.histories:
-                return _open(path.parent, index)
+            ours = path.parent == self.folder
+            values = _values(path, ours)
+            same_source = values.get("source") == self.source
+            if ours or (same_source and self.history in values["histories"]):
+                return _open(path.parent, _index(path, values))
         return None
 
     def save(self, reading: Reading, history: History, alone: bool) -> None:
@@ -122,15 +124,29 @@ def _digest(history: History) -> str:
     return digest.hexdigest()
 
 
-def _index(path: Path) -> _Index:
+def _values(path: Path, ours: bool) -> dict[str, Any]:
+    """Read an index as it is, which another version may have written; skip a broken one of others."""
     try:
-        values = json.loads(path.read_bytes())
+        values: dict[str, Any] = json.loads(path.read_bytes())
+        return {"histories": [], **values}
+    except (OSError, ValueError, TypeError) as error:
+        if ours:
+            raise _damaged(path, error) from None
+        return {}
+
+
+def _index(path: Path, values: dict[str, Any]) -> _Index:
+    try:
         texts = values["facts"].pop("held_out")
         held_out = {name: [(pair[0], pair[1]) for pair in texts[name]] for name in texts}
         return _Index(**values | {"facts": Facts(**values["facts"], held_out=held_out)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        hint = "remove its folder, and the corpus is read again"
-        raise InputError(f"{path}: not the index of a reading: {error!r}; {hint}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    hint = "remove its folder, and the corpus is read again"
+    return InputError(f"{path}: not the index of a reading: {error!r}; {hint}")
 
 
 def _open(folder: Path, index: _Index) -> Reading:

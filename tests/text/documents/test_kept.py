@@ -37,6 +37,7 @@ def test_spans_are_found(text: str, kept: list[str]) -> None:
         ("14:30", "de", "en", {"14:30"}),
         ("1.5", "en", "zh-Hans", {"1.5"}),
         ("-2,5", "de-AT", "en", {"-2,5", "-2.5"}),
+        ("0.001", "de", "en", {"0.001", "0,001", "0001"}),
     ],
 )
 def test_numbers_are_written_as_the_target_has_them(
@@ -45,6 +46,25 @@ def test_numbers_are_written_as_the_target_has_them(
     written = notations(number, source, target)
     assert written[0] == number
     assert set(written) == forms
+
+
+def test_an_endless_number_is_a_number() -> None:
+    number = "1" + ".000" * 1500
+    assert number.replace(".", ",") in notations(number, "de", "en")
+
+
+def test_a_term_is_a_whole_word_and_the_longest() -> None:
+    terms = ("New York", "new", "C", "C++", "北京")
+    glossary = Glossary({term: f"<{term}>" for term in terms})
+    text = "New Yorker in New York: C++, C, CC, new 在北京吃"
+    found = [text[start:end] for start, end, _ in glossary.occurrences(text, 0, len(text))]
+    assert found == ["New", "New York", "C++", "C", "new", "北京"]
+
+
+def test_a_large_glossary_is_made_in_no_time() -> None:
+    started = time.process_time()
+    Glossary({f"term {number}": "x" for number in range(500)})
+    assert time.process_time() - started < 2
 
 
 def translated(

@@ -47,6 +47,11 @@ def test_every_line_has_its_place(text: str) -> None:
         ("- Punkt\n2. Punkt zwei\n> # Titel\n", ["Punkt", "Punkt zwei", "Titel"]),
         ("Name\tAlter | Ort", ["Name", "Alter", "Ort"]),
         ("```\nEin Hund.\n```\nEine Katze.", ["Eine Katze."]),
+        ("```\nEins.\n```python\nZwei.\n```\nDrei.", ["Drei."]),
+        (
+            "```pip install``` installiert es.\nEin Hund.",
+            ["```pip install``` installiert es.", "Ein Hund."],
+        ),
         ("---\n42\n😀 http://a.de\n", []),
     ],
 )

@@ -9,6 +9,8 @@ from seq2see.errors import InputError
 # a word. Korean attaches particles to nouns.
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 LETTER = rf"[^\W_{UNSPACED}]"
+# Not between two letters. Case makes no difference to these classes, but folding them takes time.
+EDGE = rf"(?-i:(?<!{LETTER})|(?!{LETTER}))"
 
 
 class Glossary:
@@ -33,10 +35,4 @@ class Glossary:
 
 def whole_words(words: list[str]) -> re.Pattern[str]:
     """Compile a pattern of words, in any case, that are no part of other words."""
-    return re.compile("|".join(map(_whole, words)), re.IGNORECASE)
-
-
-def _whole(words: str) -> str:
-    before = f"(?<!{LETTER})" if re.match(LETTER, words[0]) else ""
-    after = f"(?!{LETTER})" if re.match(LETTER, words[-1]) else ""
-    return before + re.escape(words) + after
+    return re.compile(f"{EDGE}(?:{'|'.join(map(re.escape, words))}){EDGE}", re.IGNORECASE)

@@ -24,7 +24,7 @@ def notations(number: str, source: str, target: str) -> tuple[str, ...]:
     digits = re.sub(r"\D", "", whole)
     wholes = [digits]
     if digits != whole:
-        wholes = [f"{int(digits):,}".replace(",", mark) for mark in other_group] + wholes
+        wholes = [re.sub(r"\D", mark, whole) for mark in other_group] + wholes
     tail = "" if decimals is None else other_point + decimals
     return tuple(dict.fromkeys([number, *(f"{sign}{whole}{tail}" for whole in wholes)]))
 

@@ -8,7 +8,7 @@ from seq2see.text.documents.pieces import Piece
 # Kept as they are: marks of headings, quotations and lists, white space and separators of columns.
 START = re.compile(r"\s*+(?:(?:[>#*+•‣◦·–—-]++|\[[ xX]\]|[0-9]{1,4}[.)]|[A-Za-z][)])(?:\s++|$))*+")
 COLUMNS = re.compile(r"(\t++|\s{3,}+|\s*+\|\s*+)")
-FENCE = re.compile(r"\s*(```+|~~~+)")
+FENCE = re.compile(r"\s*(```+(?![^\n]*`)|~~~+)(?P<about>[^\n]*)")
 
 
 def passages(text: str) -> Iterator[str | list[Piece]]:
@@ -17,8 +17,10 @@ def passages(text: str) -> Iterator[str | list[Piece]]:
     for line in text.splitlines(keepends=True):
         match = FENCE.match(line)
         if fence or match:
-            if match and (not fence or match[1].startswith(fence)):
-                fence = "" if fence else match[1]
+            if match and not fence:
+                fence = match[1]
+            elif match and match[1].startswith(fence) and not match["about"].strip():
+                fence = ""
             yield line
             continue
         start = START.match(line)
