@@ -10,7 +10,7 @@ import pytest
 from seq2see.errors import InputError, WorkError
 from seq2see.files import FolderLock
 from seq2see.recipe.schema import Recipe
-from seq2see.tasks import run
+from seq2see.tasks import run_directory
 
 
 def test_a_model_directory_can_be_read_by_others(trained: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_model_that_cannot_be_written_is_one_line(
         write(path)
 
     with monkeypatch.context() as context:
-        context.setattr(run, "write_atomically", full)
+        context.setattr(run_directory, "write_atomically", full)
         says = r"model.safetensors: cannot write the model: .*No space left"
         with pytest.raises(WorkError, match=says):
             small.train("run", "train.steps=2")
