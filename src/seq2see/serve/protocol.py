@@ -11,6 +11,7 @@ from seq2see.serve.settings import Limits
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n"
 ENDING = b"content-length: 0\r\nconnection: close\r\n\r\n"
+CHUNKING = 8  # bytes sent for a byte of a body, at most: a chunk of one byte takes six
 
 
 class Connection(HttpToolsProtocol):
@@ -24,7 +25,8 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.lost: Callable[[], None] | None = None  # called when the client goes
-        self._head = 0  # bytes, of the request that is being read
+        self._received = 0  # bytes of the request that is being read
+        self._head = 0  # bytes of its head
         self._timer: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
@@ -41,16 +43,27 @@ class Connection(HttpToolsProtocol):
             self.lost()
 
     def data_received(self, data: bytes) -> None:
+        # Empty lines between two requests begin no message, but end uvicorn's own timer.
+        if self.cycle is None or self.cycle.response_complete:
+            self._start_timer()
+        self._received += len(data)
         if self._timer is not None:
             self._head += len(data)
         super().data_received(data)
-        if self._timer is not None and self._head > self.limits.head:
+        if self._received > self.limits.head + CHUNKING * self.limits.body:
+            self.transport.abort()
+        elif self._timer is not None and self._head > self.limits.head:
             self._refuse(TOO_LARGE)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["state"]["connection"] = self
+        self._received = 0
         self._start_timer()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._timer is not None:  # else it is a trailer: the head is complete
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._stop_timer()

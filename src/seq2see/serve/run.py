@@ -18,6 +18,7 @@ from seq2see.serve.gate import Gate
 from seq2see.serve.logs import log
 from seq2see.serve.models import Models
 from seq2see.serve.protocol import Connection
+from seq2see.serve.settings import Limits
 
 BACKLOG = 2048  # connections that the kernel takes before we do
 LINGER = 0.5  # seconds in which requests on open connections are still answered
@@ -124,8 +125,23 @@ def run(models: Models, host: str, port: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     application, gate = build(models)
+    config = configure(application, limits)
+
+    async def serve() -> None:
+        models.serve(opened)
+        listener.listen(BACKLOG)
+        server = Server(config, listener.dup(), models, gate)
+        log("listening", host=host, port=listener.getsockname()[1])
+        await server.serve([listener])
+
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(serve())
+
+
+def configure(application: Any, limits: Limits) -> uvicorn.Config:
+    """Return the settings of uvicorn."""
     protocol = type("BoundedConnection", (Connection,), {"limits": limits})
-    config = uvicorn.Config(
+    return uvicorn.Config(
         application,
         loop="uvloop",
         http=protocol,
@@ -140,13 +156,3 @@ def run(models: Models, host: str, port: int) -> None:
         timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
         backlog=BACKLOG,
     )
-
-    async def serve() -> None:
-        models.serve(opened)
-        listener.listen(BACKLOG)
-        server = Server(config, listener.dup(), models, gate)
-        log("listening", host=host, port=listener.getsockname()[1])
-        await server.serve([listener])
-
-    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(serve())
