@@ -73,8 +73,6 @@ class Gate:
             kind, _, trace = sys.exc_info()
             assert kind is not None
             log("failed", "error", id=passage.id, **failure(kind, trace))
-            if passage.status is None:
-                await passage.refuse(500, "the server failed; its log says more under this id")
         seconds = time.perf_counter() - begun
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.count_request(route, passage.status)
