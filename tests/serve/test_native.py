@@ -46,6 +46,26 @@ def test_a_translation_begins_with_its_prefix(server: Any) -> None:
     first, second = server.translate(["drei acht", "zwei vier"], prefix=["nine one", ""])
     assert first.startswith("nine one") and second == "two four"
     assert server.translate("zwei vier") == ["two four"]  # not the one that was forced
+    first, *blank = server.translate(["drei acht. eins zwei.", "", " "], prefix="five")
+    assert first.startswith("five") and blank == ["", " "]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"text": "drei 42 acht", "prefix": "five"},
+        {"text": ["eins", "drei acht x@y.de"], "prefix": ["", "five"]},
+        {"text": "<p>drei <b>acht</b> &amp; eins</p>", "prefix": "five", "format": "html"},
+    ],
+    ids=str,
+)
+def test_a_prefix_that_is_lost_is_refused(server: Any, body: Any) -> None:
+    assert "prefix: the translation does not begin" in error(server, "/v1/translate", body)
+
+
+def test_a_prefix_is_found_behind_tags(server: Any) -> None:
+    (html,) = server.translate("<p>drei acht</p>", prefix="five", format="html")
+    assert html.startswith("<p>five")
 
 
 def test_sentences_are_translated_one_by_one_and_what_is_between_them_stays(server: Any) -> None:
@@ -176,7 +196,9 @@ def test_the_examples_of_the_description_run(server: Any) -> None:
             for example in [*examples, *filter(None, [described.get("example")])]:
                 key = "json" if kind == "application/json" else "data"
                 response = server.client.post(path, **{key: example})
-                assert response.status_code == 200, (path, response.text)
+                # The toy has no capital letters, so a prefix that has some is refused.
+                expected = 422 if "prefix" in example else 200
+                assert response.status_code == expected, (path, response.text)
                 run += 1
     assert run >= 7
 

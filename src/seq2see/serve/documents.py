@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import unescape
 
 from seq2see.decoding.long_text import Translation
 from seq2see.serve.models import Served
 from seq2see.serve.patience import Patience
+from seq2see.serve.problems import Problem
 from seq2see.serve.translating import Options, Sentence, translate_sentences
 from seq2see.text.documents import Format, Glossary, Steps, translate_document
+from seq2see.text.documents.markup import Type, tokens
 
 MANY = 10_000  # characters whose analysis is left to a thread: it takes tens of milliseconds
 
@@ -77,7 +80,7 @@ async def translate_texts(
         asked = list(dict.fromkeys(one for rank in open_ranks for one in rank.sentences()))
         results = await translate_sentences(served, asked, options, patience)
         answers = dict(zip(asked, results, strict=True))
-    return [
+    results = [
         [
             Translation(rank.text or "", rank.log_probability, rank.score)
             for rank in row
@@ -85,6 +88,8 @@ async def translate_texts(
         ]
         for row in rows
     ]
+    _check_prefixes(texts, results, wish)
+    return results
 
 
 def _steps(served: Served, text: str, wish: Wish) -> Steps[str]:
@@ -100,3 +105,21 @@ def _steps(served: Served, text: str, wish: Wish) -> Steps[str]:
 def _advance(ranks: Sequence[Rank], answers: dict[Sentence, list[Translation]] | None) -> None:
     for rank in ranks:
         rank.advance(None if answers is None else [answers[one] for one in rank.sentences()])
+
+
+def _check_prefixes(
+    texts: Sequence[str], results: Sequence[Sequence[Translation]], wish: Wish
+) -> None:
+    """Refuse a prefix that a translation lost, such as in a second round; blank texts need none."""
+    for text, row, prefix in zip(texts, results, wish.prefixes, strict=True):
+        for one in row if text.strip() else ():
+            if not _visible(one.text, wish.format).lstrip().startswith(prefix.strip()):
+                reason = "the text's numbers, addresses or tags may prevent it"
+                raise Problem(422, f"prefix: the translation does not begin with it; {reason}")
+
+
+def _visible(text: str, format: Format) -> str:
+    """Return a text without the tags of HTML."""
+    if format == "text":
+        return text
+    return unescape("".join(token.raw for token in tokens(text) if token.type is Type.TEXT))
