@@ -1,7 +1,10 @@
 """Connections: their bounds in size and time, whatever a client sends."""
 
+import json
 import socket
 from typing import Any
+
+import pytest
 
 TOKEN = "a-token-of-the-tests"
 CHUNKED = b"POST /translate HTTP/1.1\r\ntransfer-encoding: chunked\r\n"
@@ -13,6 +16,48 @@ def read(client: socket.socket) -> bytes:
     while part := client.recv(65536):
         answer += part
     return answer
+
+
+def error(answer: bytes) -> str:
+    """Read the error of an answer."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-length: %d" % len(body) in head and b"connection: close" in head
+    values = json.loads(body)
+    assert list(values) == ["error"]
+    message: str = values["error"]
+    return message
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "message"),
+    [
+        (b"GET /health HTTP/1.1\r\n", 408, "the head did not come within 0.3 seconds"),
+        (b"GET /health HTTP/1.1\r\nx: " + b"a" * 3000, 431, "the head is larger than 2000 bytes"),
+        (b"nonsense\r\n\r\n", 400, "the request is not HTTP"),
+        (CHUNKED + b"\r\nnonsense\r\n", 400, "the request is not HTTP"),
+    ],
+    ids=str,
+)
+def test_a_refusal_says_why(local: Any, sent: bytes, status: int, message: str) -> None:
+    server = local(head=2000, head_seconds=0.3)
+    with server.connect() as client:
+        client.sendall(sent)
+        answer = read(client)
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert error(answer) == message
+
+
+def test_connections_over_the_bound_are_refused_and_cost_the_others_nothing(local: Any) -> None:
+    server = local(connections=2)
+    with server.connect() as first, server.connect() as second:
+        for client in (first, second):
+            client.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+        with server.connect() as third:
+            answer = read(third)
+        assert answer.startswith(b"HTTP/1.1 503 ") and "too many connections" in error(answer)
+        first.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+        assert first.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
 def test_trailers_are_bounded(local: Any) -> None:

@@ -151,7 +151,6 @@ def configure(application: Any, limits: Limits) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=limits.connections,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
         backlog=BACKLOG,
