@@ -1,6 +1,6 @@
 """Translation of whole texts: their sentences go to the queue together, round by round."""
 
-import asyncio
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
@@ -9,11 +9,9 @@ from seq2see.decoding.long_text import Translation
 from seq2see.serve.models import Served
 from seq2see.serve.patience import Patience
 from seq2see.serve.problems import Problem
-from seq2see.serve.translating import Options, Sentence, translate_sentences
+from seq2see.serve.translating import Options, Sentence, analyse, translate_sentences
 from seq2see.text.documents import Format, Glossary, Steps, translate_document
 from seq2see.text.documents.markup import Type, tokens
-
-MANY = 10_000  # characters whose analysis is left to a thread: it takes tens of milliseconds
 
 
 @dataclass(frozen=True)
@@ -67,13 +65,10 @@ async def translate_texts(
         for text, prefix in zip(texts, wish.prefixes, strict=True)
     ]
     answers: dict[Sentence, list[Translation]] | None = None
-    in_thread = sum(map(len, texts)) * options.n_best > MANY
+    characters = sum(map(len, texts)) * options.n_best
     while True:
         open_ranks = [rank for row in rows for rank in row if rank.text is None]
-        if in_thread:
-            await asyncio.to_thread(_advance, open_ranks, answers)
-        else:
-            _advance(open_ranks, answers)
+        await analyse(characters, functools.partial(_advance, open_ranks, answers))
         open_ranks = [rank for rank in open_ranks if rank.text is None]
         if not open_ranks:
             break
