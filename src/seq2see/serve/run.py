@@ -23,6 +23,7 @@ from seq2see.serve.settings import Limits
 BACKLOG = 2048  # connections that the kernel takes before we do
 LINGER = 0.5  # seconds in which requests on open connections are still answered
 KEEP_ALIVE = 30  # seconds that a connection may be idle
+FILES = 1024  # that may be open beside connections
 
 
 class Server(uvicorn.Server):
@@ -114,16 +115,25 @@ def warn_of_openness(host: str, token: str | None) -> None:
         log("open", "warning", host=host, reason="reachable from elsewhere without a token")
 
 
+def allow_files(count: int) -> None:
+    """Allow so many open files, as far as the hard limit goes."""
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY:
+        count = min(count, most)
+    if allowed != resource.RLIM_INFINITY and allowed < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, most))
+
+
 def run(models: Models, host: str, port: int) -> None:
     """Open the models and serve until a signal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     logs.take_over()
     warn_of_openness(host, models.settings.token)
     listener = bind(host, port)
     opened = models.open()
     detect.load()
     limits = models.settings.limits
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_files(limits.connections + FILES)
     application, gate = build(models)
     config = configure(application, limits)
 
