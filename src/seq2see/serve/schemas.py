@@ -1,6 +1,6 @@
 """Bodies of requests and answers of our own interface."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -111,9 +111,3 @@ class Refused(BaseModel):
     """An answer other than 200."""
 
     error: str
-
-
-def body(kind: type[BaseModel], *examples: Any) -> dict[str, Any]:
-    """Describe a request's body, with examples that run."""
-    schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"schema": schema, "examples": list(examples)}
