@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,13 +28,20 @@ def test_lines_come_back_one_for_one(server: Any) -> None:
     assert done.stdout == "three eight one\n\ntwo four\n" * 300
 
 
-def test_the_formats_are_those_of_a_model_directory(server: Any) -> None:
+def test_the_formats_are_those_of_a_model_directory(server: Any, trained: Path) -> None:
     done = run("drei acht eins", "--server", server.url, "--n-best", 2, "--model", "toy")
     first, second = done.stdout.splitlines()
     assert first.startswith("0 ||| three eight one ||| -") and second.startswith("0 ||| ")
-    done = run("zwei vier", "--server", server.url, "--json")
-    expected = {"source": "zwei vier", "translations": [{"text": "two four"}]}
-    assert json.loads(done.stdout) == expected
+    for n_best in (1, 2):
+        options = ("zwei vier", "--json", "--beam", 2, "--n-best", n_best)
+        ours = json.loads(run(*options, "--server", server.url).stdout)
+        theirs = json.loads(run(*options, "--model", trained).stdout)
+        assert list(ours) == list(theirs) and ours["source"] == "zwei vier"
+        for one, another in zip(ours["translations"], theirs["translations"], strict=True):
+            assert list(one) == list(another)
+        best, expected = ours["translations"][0], theirs["translations"][0]
+        assert best["text"] == expected.pop("text")
+        assert {key: best[key] for key in expected} == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize(

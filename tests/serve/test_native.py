@@ -19,13 +19,10 @@ def error(server: Any, path: str, body: Any, status: int = 422) -> str:
 
 
 def test_one_text_gives_a_list_of_one_and_a_list_its_own_length(server: Any) -> None:
-    response = server.client.post("/v1/translate", json={"text": "drei acht eins"})
-    assert response.json() == {
-        "model": "toy",
-        "source": "de",
-        "target": "en",
-        "translations": [{"text": "three eight one"}],
-    }
+    answer = server.client.post("/v1/translate", json={"text": "drei acht eins"}).json()
+    (row,) = answer.pop("translations")
+    assert answer == {"model": "toy", "source": "de", "target": "en"}
+    assert list(row) == ["text", "log_probability", "score"] and row["text"] == "three eight one"
     assert server.translate([*KNOWN, "", " "]) == [*KNOWN.values(), "", " "]
     assert server.translate([]) == []
 
@@ -35,9 +32,11 @@ def test_the_n_best_are_those_of_the_engine(server: Any, translator: Translator)
     (row,) = server.client.post("/v1/translate", json=body).json()["translations"]
     (expected,) = translator.search(["neun sieben"], beam=3, n_best=3)
     assert [one["text"] for one in row["alternatives"]] == [one.text for one in expected]
-    assert row["text"] == expected[0].text
-    for one, ours in zip(row["alternatives"], expected, strict=True):
+    alternatives = row.pop("alternatives")
+    assert row == alternatives[0] and row["text"] == expected[0].text
+    for one, ours in zip(alternatives, expected, strict=True):
         assert one["score"] == pytest.approx(ours.score, abs=1e-3)
+        assert one["log_probability"] == pytest.approx(ours.log_probability, abs=1e-3)
 
 
 def test_a_translation_begins_with_its_prefix(server: Any) -> None:

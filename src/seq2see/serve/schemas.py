@@ -36,13 +36,13 @@ class Alternative(BaseModel):
     """One of the n best translations."""
 
     text: str
+    log_probability: float
     score: float = Field(description="Log-probability divided by the length penalty.")
 
 
-class Translated(BaseModel):
-    """The translation of one text."""
+class Translated(Alternative):
+    """The best translation of one text."""
 
-    text: str
     alternatives: list[Alternative] | None = Field(None, description="The n best, if n_best > 1.")
 
 
