@@ -111,7 +111,7 @@ def test_a_busy_server_is_asked_again_but_not_for_ever(
     busy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(client.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     with pytest.raises(WorkError, match="the queue is full"):
         Client(busy).translate(["busy"])
     assert Busy.tries == client.TRIES
