@@ -83,7 +83,7 @@ async def translate_texts(
         ]
         for row in rows
     ]
-    _check_prefixes(texts, results, wish)
+    await analyse(characters, lambda: _check_prefixes(texts, results, wish))
     return results
 
 
@@ -107,7 +107,7 @@ def _check_prefixes(
 ) -> None:
     """Refuse a prefix that a translation lost, such as in a second round; blank texts need none."""
     for text, row, prefix in zip(texts, results, wish.prefixes, strict=True):
-        for one in row if text.strip() else ():
+        for one in row if prefix.strip() and text.strip() else ():
             if not _visible(one.text, wish.format).lstrip().startswith(prefix.strip()):
                 reason = "the text's numbers, addresses or tags may prevent it"
                 raise Problem(422, f"prefix: the translation does not begin with it; {reason}")
