@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,6 +83,49 @@ def start() -> Iterator[Start]:
 
     def run(*arguments: object, env: dict[str, str] | None = None) -> Running:
         servers.append(Running(*arguments, env=env))
+        return servers[-1]
+
+    yield run
+    for server in servers:
+        server.stop()
+
+
+class Local:
+    """A server without models in a thread, whose bounds a test may choose."""
+
+    def __init__(self, token: str | None = None, **limits: float) -> None:
+        import uvicorn
+
+        from seq2see.serve import run
+        from seq2see.serve.app import build
+        from seq2see.serve.models import Models
+        from seq2see.serve.settings import Limits, Settings
+
+        settings = Settings(Limits(**limits), token)  # type: ignore[arg-type]
+        application, _ = build(Models([], None, settings))
+        listener = run.bind("127.0.0.1", 0)
+        self.port = int(listener.getsockname()[1])
+        self._server = uvicorn.Server(run.configure(application, settings.limits))
+        self._thread = threading.Thread(target=self._server.run, args=([listener],))
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@pytest.fixture
+def local() -> Iterator[Callable[..., Local]]:
+    """Start servers without models that end with the test."""
+    servers: list[Local] = []
+
+    def run(**options: Any) -> Local:
+        servers.append(Local(**options))
         return servers[-1]
 
     yield run

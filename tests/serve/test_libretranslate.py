@@ -79,6 +79,17 @@ def test_errors_are_one_sentence(server: Any, body: Any, status: int, message: s
     assert list(response.json()) == ["error"] and message in response.json()["error"]
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "", "application/jsonp", "multipart/x"])
+def test_a_body_of_another_type_is_refused(server: Any, kind: str) -> None:
+    body = b'{"q": "eins", "source": "de", "target": "en"}'
+    for path in ("/translate", "/detect"):
+        response = server.client.post(path, content=body, headers={"content-type": kind})
+        assert response.status_code == 400
+        assert "neither JSON nor a form" in response.json()["error"]
+    json = {"content-type": "Application/JSON; charset=utf-8"}
+    assert server.client.post("/translate", content=body, headers=json).status_code == 200
+
+
 def test_settings_and_description(server: Any) -> None:
     settings = server.client.get("/frontend/settings").json()
     assert settings["charLimit"] == 100_000 and settings["keyRequired"] is False

@@ -19,13 +19,10 @@ def error(server: Any, path: str, body: Any, status: int = 422) -> str:
 
 
 def test_one_text_gives_a_list_of_one_and_a_list_its_own_length(server: Any) -> None:
-    response = server.client.post("/v1/translate", json={"text": "drei acht eins"})
-    assert response.json() == {
-        "model": "toy",
-        "source": "de",
-        "target": "en",
-        "translations": [{"text": "three eight one"}],
-    }
+    answer = server.client.post("/v1/translate", json={"text": "drei acht eins"}).json()
+    (row,) = answer.pop("translations")
+    assert answer == {"model": "toy", "source": "de", "target": "en"}
+    assert list(row) == ["text", "log_probability", "score"] and row["text"] == "three eight one"
     assert server.translate([*KNOWN, "", " "]) == [*KNOWN.values(), "", " "]
     assert server.translate([]) == []
 
@@ -35,9 +32,11 @@ def test_the_n_best_are_those_of_the_engine(server: Any, translator: Translator)
     (row,) = server.client.post("/v1/translate", json=body).json()["translations"]
     (expected,) = translator.search(["neun sieben"], beam=3, n_best=3)
     assert [one["text"] for one in row["alternatives"]] == [one.text for one in expected]
-    assert row["text"] == expected[0].text
-    for one, ours in zip(row["alternatives"], expected, strict=True):
+    alternatives = row.pop("alternatives")
+    assert row == alternatives[0] and row["text"] == expected[0].text
+    for one, ours in zip(alternatives, expected, strict=True):
         assert one["score"] == pytest.approx(ours.score, abs=1e-3)
+        assert one["log_probability"] == pytest.approx(ours.log_probability, abs=1e-3)
 
 
 def test_a_translation_begins_with_its_prefix(server: Any) -> None:
@@ -46,6 +45,26 @@ def test_a_translation_begins_with_its_prefix(server: Any) -> None:
     first, second = server.translate(["drei acht", "zwei vier"], prefix=["nine one", ""])
     assert first.startswith("nine one") and second == "two four"
     assert server.translate("zwei vier") == ["two four"]  # not the one that was forced
+    first, *blank = server.translate(["drei acht. eins zwei.", "", " "], prefix="five")
+    assert first.startswith("five") and blank == ["", " "]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"text": "drei 42 acht", "prefix": "five"},
+        {"text": ["eins", "drei acht x@y.de"], "prefix": ["", "five"]},
+        {"text": "<p>drei <b>acht</b> &amp; eins</p>", "prefix": "five", "format": "html"},
+    ],
+    ids=str,
+)
+def test_a_prefix_that_is_lost_is_refused(server: Any, body: Any) -> None:
+    assert "prefix: the translation does not begin" in error(server, "/v1/translate", body)
+
+
+def test_a_prefix_is_found_behind_tags(server: Any) -> None:
+    (html,) = server.translate("<p>drei acht</p>", prefix="five", format="html")
+    assert html.startswith("<p>five")
 
 
 def test_sentences_are_translated_one_by_one_and_what_is_between_them_stays(server: Any) -> None:
@@ -176,7 +195,9 @@ def test_the_examples_of_the_description_run(server: Any) -> None:
             for example in [*examples, *filter(None, [described.get("example")])]:
                 key = "json" if kind == "application/json" else "data"
                 response = server.client.post(path, **{key: example})
-                assert response.status_code == 200, (path, response.text)
+                # The toy has no capital letters, so a prefix that has some is refused.
+                expected = 422 if "prefix" in example else 200
+                assert response.status_code == expected, (path, response.text)
                 run += 1
     assert run >= 7
 

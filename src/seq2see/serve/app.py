@@ -91,3 +91,7 @@ def _add_problems(app: FastAPI) -> None:
         response = answer({"error": str(error.detail)}, error.status_code)
         response.headers.update(error.headers or {})
         return response
+
+    @app.exception_handler(Exception)
+    async def failure(request: Request, error: Exception) -> Response:
+        return answer({"error": "the server failed; its log says more under this id"}, 500)

@@ -76,7 +76,7 @@ class Batcher:
     def __init__(self, name: str, workers: int, bound: int, metrics: Metrics) -> None:
         self.workers = workers
         self._bound = bound
-        self._stages = metrics
+        self._metrics = metrics
         self._sizes = metrics.batch_sentences.labels(name)
         self._length = metrics.queue.labels(name)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=f"engine-{name}")
@@ -125,7 +125,7 @@ class Batcher:
             self._sizes.observe(len(batch))
             now = time.perf_counter()
             for item in batch:
-                self._stages.waiting.observe(now - item.arrived)
+                self._metrics.waiting.observe(now - item.arrived)
             work = batch[0].work
             sentences = [item.sentence for item in batch]
             future = self._loop.run_in_executor(self._pool, _run, work, sentences)
@@ -151,7 +151,7 @@ class Batcher:
     def _end(self, batch: list[Item], begun: float, done: "asyncio.Future[list[Any]]") -> None:
         self._running -= 1
         seconds = time.perf_counter() - begun
-        self._stages.engine.observe(seconds)
+        self._metrics.engine.observe(seconds)
         self._rate += 0.2 * (self.workers * len(batch) / seconds - self._rate)
         for item, result in zip(batch, done.result(), strict=True):
             ticket = item.ticket

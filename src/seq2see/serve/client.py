@@ -19,17 +19,18 @@ CLIENT_ERRORS = range(400, 500)
 
 
 class Client:
-    """One connection to a server."""
+    """A server, and what it is sent with every request."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        parts = urlsplit(self.url)
+        wrong = InputError(f"--server {url}: must be a URL such as http://127.0.0.1:8000")
         try:
+            parts = urlsplit(self.url)
             port = parts.port
         except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise InputError(f"--server {url}: must be a URL such as http://127.0.0.1:8000")
+            raise wrong from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise wrong
         https = parts.scheme == "https"
         kind = http.client.HTTPSConnection if https else http.client.HTTPConnection
         self._connection = kind(parts.hostname, port, timeout=SECONDS)
@@ -48,17 +49,21 @@ class Client:
 
     def _post(self, values: dict[str, Any]) -> Any:
         body = json.dumps(values).encode()
+        seconds = 0.0
         for _ in range(TRIES):
+            time.sleep(seconds)
             try:
                 self._connection.request("POST", self._path, body, self._headers)
                 response = self._connection.getresponse()
                 content = response.read()
             except (OSError, http.client.HTTPException) as error:
                 raise WorkError(f"{self.url}: {error or type(error).__name__}") from None
+            finally:
+                self._connection.close()  # before the next line comes, the server may do so
             wait = response.getheader("Retry-After")
             if response.status != http.client.SERVICE_UNAVAILABLE or wait is None:
                 break
-            time.sleep(min(PATIENCE, float(wait)))
+            seconds = min(PATIENCE, float(wait)) if wait.isdecimal() else PATIENCE
         try:
             answer = json.loads(content)
             if response.status == http.client.OK:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from seq2see.text.documents.sentences import base
+
 LONGEST = 2000  # characters that detection reads
 
 
@@ -33,9 +35,10 @@ def detect(text: str, languages: Iterable[str]) -> list[Detected]:
     """Rank languages by their probability; those that detection does not know come last."""
     asked = sorted(set(languages))
     log_p = {language: float(score) for language, score in _identifier().rank(text[:LONGEST])}
-    highest = max((log_p[language] for language in asked if language in log_p), default=0.0)
+    known = {language: log_p[base(language)] for language in asked if base(language) in log_p}
+    highest = max(known.values(), default=0.0)
     weights = {
-        language: math.exp(log_p[language] - highest) if language in log_p else 0.0
+        language: math.exp(known[language] - highest) if language in known else 0.0
         for language in asked
     }
     total = sum(weights.values()) or 1.0

@@ -1,16 +1,17 @@
 """Translation of whole texts: their sentences go to the queue together, round by round."""
 
-import asyncio
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import unescape
 
 from seq2see.decoding.long_text import Translation
 from seq2see.serve.models import Served
 from seq2see.serve.patience import Patience
-from seq2see.serve.translating import Options, Sentence, translate_sentences
+from seq2see.serve.problems import Problem
+from seq2see.serve.translating import Options, Sentence, analyse, translate_sentences
 from seq2see.text.documents import Format, Glossary, Steps, translate_document
-
-MANY = 10_000  # characters whose analysis is left to a thread: it takes tens of milliseconds
+from seq2see.text.documents.markup import Type, tokens
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,17 @@ async def translate_texts(
         for text, prefix in zip(texts, wish.prefixes, strict=True)
     ]
     answers: dict[Sentence, list[Translation]] | None = None
-    in_thread = sum(map(len, texts)) * options.n_best > MANY
+    characters = sum(map(len, texts)) * options.n_best
     while True:
         open_ranks = [rank for row in rows for rank in row if rank.text is None]
-        if in_thread:
-            await asyncio.to_thread(_advance, open_ranks, answers)
-        else:
-            _advance(open_ranks, answers)
+        await analyse(characters, functools.partial(_advance, open_ranks, answers))
         open_ranks = [rank for rank in open_ranks if rank.text is None]
         if not open_ranks:
             break
         asked = list(dict.fromkeys(one for rank in open_ranks for one in rank.sentences()))
         results = await translate_sentences(served, asked, options, patience)
         answers = dict(zip(asked, results, strict=True))
-    return [
+    results = [
         [
             Translation(rank.text or "", rank.log_probability, rank.score)
             for rank in row
@@ -85,6 +83,8 @@ async def translate_texts(
         ]
         for row in rows
     ]
+    await analyse(characters, lambda: _check_prefixes(texts, results, wish))
+    return results
 
 
 def _steps(served: Served, text: str, wish: Wish) -> Steps[str]:
@@ -100,3 +100,21 @@ def _steps(served: Served, text: str, wish: Wish) -> Steps[str]:
 def _advance(ranks: Sequence[Rank], answers: dict[Sentence, list[Translation]] | None) -> None:
     for rank in ranks:
         rank.advance(None if answers is None else [answers[one] for one in rank.sentences()])
+
+
+def _check_prefixes(
+    texts: Sequence[str], results: Sequence[Sequence[Translation]], wish: Wish
+) -> None:
+    """Refuse a prefix that a translation lost, such as in a second round; blank texts need none."""
+    for text, row, prefix in zip(texts, results, wish.prefixes, strict=True):
+        for one in row if prefix.strip() and text.strip() else ():
+            if not _visible(one.text, wish.format).lstrip().startswith(prefix.strip()):
+                reason = "the text's numbers, addresses or tags may prevent it"
+                raise Problem(422, f"prefix: the translation does not begin with it; {reason}")
+
+
+def _visible(text: str, format: Format) -> str:
+    """Return a text without the tags of HTML."""
+    if format == "text":
+        return text
+    return unescape("".join(token.raw for token in tokens(text) if token.type is Type.TEXT))

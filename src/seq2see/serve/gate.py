@@ -73,8 +73,6 @@ class Gate:
             kind, _, trace = sys.exc_info()
             assert kind is not None
             log("failed", "error", id=passage.id, **failure(kind, trace))
-            if passage.status is None:
-                await passage.refuse(500, "the server failed; its log says more under this id")
         seconds = time.perf_counter() - begun
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.count_request(route, passage.status)
@@ -118,15 +116,14 @@ class Passage:
         self._receive = receive
         self._send = send
         self._body: bytes | None = None
-        self._unread = False
+        self._unread = any(name in BODIES for name, _ in self._headers)
 
     async def read(self) -> None:
         """Read the body, within the bounds of size and time."""
         limits = self.gate.limits
-        if not any(name in BODIES for name, _ in self._headers):
+        if not self._unread:
             return
         begun = time.perf_counter()
-        self._unread = True
         if any(
             name == b"content-length" and int(value) > limits.body for name, value in self._headers
         ):

@@ -82,8 +82,3 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     "languages": {"response_model": list[Language]},
     "settings": {"response_model": dict[str, Any]},
 }
-
-
-def described(route: str) -> dict[str, Any]:
-    """The part of the OpenAPI document that describes a route."""
-    return DESCRIBED[route]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from seq2see.serve.answers import answer
 from seq2see.serve.detect import Detected, detect
 from seq2see.serve.documents import Wish, translate_texts
-from seq2see.serve.libre_schemas import DetectRequest, TranslateRequest, described
+from seq2see.serve.libre_schemas import DESCRIBED, DetectRequest, TranslateRequest
 from seq2see.serve.models import Models, Served
 from seq2see.serve.native import check_texts
 from seq2see.serve.patience import patience
@@ -35,6 +35,8 @@ async def read(request: Request) -> dict[str, Any]:
     body = await request.body()
     if not body:
         return values
+    if kind != "application/json":  # any web page may send other types, without being asked
+        raise Problem(400, "Invalid request: the body is neither JSON nor a form, by its type")
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
@@ -153,11 +155,11 @@ def routes(models: Models, document: Callable[[], dict[str, Any]]) -> APIRouter:
     """Build LibreTranslate's routes; `document` gives the description of all routes."""
     router = APIRouter(tags=["LibreTranslate"])
     interface = Interface(models)
-    translate, detect_language = described("translate"), described("detect")
+    translate, detect_language = DESCRIBED["translate"], DESCRIBED["detect"]
     router.post("/translate", **translate)(interface.translate)
     router.post("/detect", **detect_language)(interface.detect)
 
-    @router.get("/languages", **described("languages"))
+    @router.get("/languages", **DESCRIBED["languages"])
     async def list_languages() -> Response:
         """List the languages, and those that each can be translated to."""
         rows = interface.languages().items()
@@ -168,7 +170,7 @@ def routes(models: Models, document: Callable[[], dict[str, Any]]) -> APIRouter:
             ]
         )
 
-    @router.get("/frontend/settings", **described("settings"))
+    @router.get("/frontend/settings", **DESCRIBED["settings"])
     async def settings() -> Response:
         """Return what a client may show: the bounds, and the languages to begin with."""
         first = next(iter(models))

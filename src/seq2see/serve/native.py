@@ -1,6 +1,7 @@
 """Our own interface: /v1/translate, /v1/score, /v1/models."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -100,10 +101,8 @@ def chosen(models: Models, asked: TranslateRequest, texts: Sequence[str]) -> Ser
 
 def translation(translations: Sequence[Translation], n_best: int) -> dict[str, Any]:
     """One text's part of the answer."""
-    values: dict[str, Any] = {"text": translations[0].text}
-    if n_best > 1:
-        values["alternatives"] = [{"text": one.text, "score": one.score} for one in translations]
-    return values
+    rows = [asdict(one) for one in translations]
+    return rows[0] | {"alternatives": rows} if n_best > 1 else rows[0]
 
 
 def score_values(scored: Scored) -> dict[str, Any]:

@@ -18,10 +18,12 @@ from seq2see.serve.gate import Gate
 from seq2see.serve.logs import log
 from seq2see.serve.models import Models
 from seq2see.serve.protocol import Connection
+from seq2see.serve.settings import Limits
 
 BACKLOG = 2048  # connections that the kernel takes before we do
 LINGER = 0.5  # seconds in which requests on open connections are still answered
 KEEP_ALIVE = 30  # seconds that a connection may be idle
+FILES = 1024  # that may be open beside connections
 
 
 class Server(uvicorn.Server):
@@ -113,33 +115,27 @@ def warn_of_openness(host: str, token: str | None) -> None:
         log("open", "warning", host=host, reason="reachable from elsewhere without a token")
 
 
+def allow_files(count: int) -> None:
+    """Allow so many open files, as far as the hard limit goes."""
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY:
+        count = min(count, most)
+    if allowed != resource.RLIM_INFINITY and allowed < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, most))
+
+
 def run(models: Models, host: str, port: int) -> None:
     """Open the models and serve until a signal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     logs.take_over()
     warn_of_openness(host, models.settings.token)
     listener = bind(host, port)
     opened = models.open()
     detect.load()
     limits = models.settings.limits
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    allow_files(limits.connections + FILES)
     application, gate = build(models)
-    protocol = type("BoundedConnection", (Connection,), {"limits": limits})
-    config = uvicorn.Config(
-        application,
-        loop="uvloop",
-        http=protocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=limits.connections,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
-        backlog=BACKLOG,
-    )
+    config = configure(application, limits)
 
     async def serve() -> None:
         models.serve(opened)
@@ -150,3 +146,22 @@ def run(models: Models, host: str, port: int) -> None:
 
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(serve())
+
+
+def configure(application: Any, limits: Limits) -> uvicorn.Config:
+    """Return the settings of uvicorn."""
+    protocol = type("BoundedConnection", (Connection,), {"limits": limits})
+    return uvicorn.Config(
+        application,
+        loop="uvloop",
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(limits.body_seconds + limits.deadline + limits.send_seconds),
+        backlog=BACKLOG,
+    )

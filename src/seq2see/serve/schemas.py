@@ -1,6 +1,6 @@
 """Bodies of requests and answers of our own interface."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,7 +24,9 @@ class TranslateRequest(Strict):
     beam: Beam = None
     n_best: int = Field(1, ge=1, description="Alternatives of each text, at most the beam.")
     prefix: str | list[str] | None = Field(
-        None, description="Forced beginning of the translation, for all texts or for each."
+        None,
+        description="Forced beginning of the translation, for all texts or for each: of a text's "
+        "first sentence and those equal to it. 422 if the translation does not keep it.",
     )
     glossary: dict[str, str] | None = Field(None, description="Terms and their translations.")
     format: Literal["text", "html"] = "text"
@@ -34,13 +36,13 @@ class Alternative(BaseModel):
     """One of the n best translations."""
 
     text: str
+    log_probability: float
     score: float = Field(description="Log-probability divided by the length penalty.")
 
 
-class Translated(BaseModel):
-    """The translation of one text."""
+class Translated(Alternative):
+    """The best translation of one text."""
 
-    text: str
     alternatives: list[Alternative] | None = Field(None, description="The n best, if n_best > 1.")
 
 
@@ -109,9 +111,3 @@ class Refused(BaseModel):
     """An answer other than 200."""
 
     error: str
-
-
-def body(kind: type[BaseModel], *examples: Any) -> dict[str, Any]:
-    """Describe a request's body, with examples that run."""
-    schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"schema": schema, "examples": list(examples)}

@@ -21,9 +21,10 @@ class Limits:
     beam: int = 16
     queue: int = 5000  # sentences that wait for a model
     deadline: float = 30.0  # seconds from the end of the body to the translation
-    head_seconds: float = 10.0  # from the connection, or the last answer's next byte, to the body
+    # From the connection, or the first byte of a further request, to the end of its head.
+    head_seconds: float = 10.0
     body_seconds: float = 15.0  # for the whole body
-    send_seconds: float = 30.0  # for the whole answer
+    send_seconds: float = 30.0  # that an answer may wait for its client to read on
     connections: int = 4096
 
 

@@ -1,7 +1,9 @@
 """Translation and scoring of sentences by way of the queue."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.long_text import Translation, decode, encode_pieces, join
@@ -11,6 +13,9 @@ from seq2see.serve.models import Served
 from seq2see.serve.patience import Patience
 from seq2see.serve.problems import Problem
 from seq2see.tasks.translation_engine import TranslationEngine
+
+MANY = 10_000  # characters whose analysis is left to a thread: it takes tens of milliseconds
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,13 @@ class _Score:
         return self.engine.force(batch)
 
 
+async def analyse(characters: int, analysis: Callable[[], Result]) -> Result:
+    """Run an analysis of texts; one of many characters, in a thread."""
+    if characters > MANY:
+        return await asyncio.to_thread(analysis)
+    return analysis()
+
+
 async def translate_sentences(
     served: Served, sentences: Sequence[Sentence], options: Options, patience: Patience
 ) -> list[list[Translation]]:
@@ -88,7 +100,9 @@ async def translate_sentences(
     missing = [place for place, result in enumerate(results) if result is None]
     served.count(len(sentences), len(sentences) - len(missing))
     engine = served.engine
-    pieces = [encode(engine, *sentences[place]) for place in missing]
+    asked = [sentences[place] for place in missing]
+    characters = sum(len(text) + len(prefix) for text, prefix in asked)
+    pieces = await analyse(characters, lambda: [encode(engine, *one) for one in asked])
     work = _Translate(engine, Search.of(engine.recipe, options.beam), served.batch_tokens)
     parts = [_Part(ids, options.n_best, forced) for row in pieces for ids, forced in row]
     translated = iter(await served.batcher.run(work, parts, patience.add))
@@ -114,12 +128,20 @@ def prefix_ids(engine: TranslationEngine, prefix: str) -> Ids:
     return ids
 
 
+def encode_pairs(
+    engine: TranslationEngine, sources: Sequence[str], targets: Sequence[str]
+) -> list[tuple[Ids, Ids]]:
+    """Encode sources and their translations."""
+    return [*zip(engine.ids("source", sources), engine.ids("target", targets), strict=True)]
+
+
 async def score_texts(
     served: Served, sources: Sequence[str], targets: Sequence[str], patience: Patience
 ) -> list[Scored]:
     """Compute the log-probability of given translations."""
     engine = served.engine
-    pairs = zip(engine.ids("source", sources), engine.ids("target", targets), strict=True)
+    characters = sum(map(len, [*sources, *targets]))
+    pairs = await analyse(characters, lambda: encode_pairs(engine, sources, targets))
     work = _Score(engine, served.batch_tokens)
-    scores: list[Scored] = await served.batcher.run(work, [*pairs], patience.add)
+    scores: list[Scored] = await served.batcher.run(work, pairs, patience.add)
     return scores
