@@ -83,6 +83,8 @@ def _add_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return answer({"error": f"body: not JSON: {first['ctx']['error']}"}, 422)
         place = ".".join(str(part) for part in first["loc"] if part != "body")
         return answer({"error": f"{place or 'body'}: {first['msg']}"}, 422)
 

@@ -125,7 +125,7 @@ def _digest(history: History) -> str:
 
 
 def _values(path: Path, ours: bool) -> dict[str, Any]:
-    """Read an index as it is, which another version may have written; skip a broken one of others."""
+    """Read an index as it is; another version may have written it. Skip others that are broken."""
     try:
         values: dict[str, Any] = json.loads(path.read_bytes())
         return {"histories": [], **values}
