@@ -251,3 +251,21 @@ def test_texts_that_cannot_be_scored(
     assert call.refused(*arguments) == f"{source} has 3 lines and {other} 1; they must pair up"
     target.write_text("one\n" * 4)
     assert call.refused(*arguments) == f"{source} has 3 lines and {target} 4; they must pair up"
+
+
+def test_the_tokenisation_of_bleu_can_be_chosen(call: Any, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("zwei vier\ndrei acht\n", encoding="utf-8")
+    (tmp_path / "reference.txt").write_text("two four\nthree nine\n", encoding="utf-8")
+    texts = ("--source", tmp_path / "source.txt", "--reference", tmp_path / "reference.txt")
+    files = ("evaluate", "--model", trained, *texts)
+    _, out, _ = call(*files, "--tokenize", "char", "--json")
+    assert "|tok:char|" in json.loads(out)["signature"]
+    says = "seq2see: tokenize = 'words' is not one of 13a, intl, zh"
+    code, out, error = call(*files, "--tokenize", "words")
+    assert (code, out) == (2, "") and error.startswith(says)
+    systems = (tmp_path / "reference.txt", tmp_path / "source.txt")
+    reference = ("--reference", tmp_path / "reference.txt")
+    _, out, _ = call("compare", *systems, *reference, "--tokenize", "intl", "--json")
+    assert "|tok:intl|" in json.loads(out)["signatures"]["bleu"]["bootstrap"]
+    code, out, error = call("compare", *systems, *reference, "--tokenize", "words")
+    assert (code, out) == (2, "") and error.startswith(says)
