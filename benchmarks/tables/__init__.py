@@ -50,6 +50,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "equality": distributed.equality,
         "kills": distributed.kills,
         "speed": distributed.speed,
+        "large": distributed.large,
     },
     "docs/cost.md": {"complexity": attention.complexity},
     "docs/data.md": {"store": store.store},

@@ -5,6 +5,11 @@ from typing import Any
 from tables.raw import NOT_YET, computer, raw, table
 
 SHARDS = {"none": "DDP", "full": "FSDP2"}
+PROCESSES = (8, 64, 512)
+NETWORKS = (10, 100)  # gigabits per second, for each process
+BATCH = 3125  # target tokens, an eighth of the paper's update
+PASSES = 2  # of a batch on a CPU, one for each process
+P100 = {"wmt14-base": 0.4, "wmt14-big": 1.0}  # seconds of the paper's step, a batch for each of 8
 
 
 def equality() -> str:
@@ -83,3 +88,36 @@ def speed() -> str:
     ]
     note = f"medians of {result['rounds']} round(s) in turn; {computer(result)}"
     return f"{table((*head, 'against 1 thread', 'communication'), *body)}\n\n{note}"
+
+
+def large() -> str:
+    """Estimate updates of the paper's models with many processes, from the time of one core."""
+    if (result := raw("distributed-large")) is None:
+        return NOT_YET
+    head = ("model", "a process is", "processes", "target tokens an update", "computing, s")
+    sums = [f"summing over {network} Gbit/s, s" for network in NETWORKS]
+    speeds = [f"target tokens/s over {network} Gbit/s" for network in NETWORKS]
+    body = []
+    for row in result["rows"]:
+        core = BATCH // PASSES * row["seconds_per_target_token"] + row["seconds_per_step"]
+        kinds = (("a core", BATCH // PASSES, core), ("a P100", BATCH, P100[row["recipe"]]))
+        for kind, tokens, computing in kinds:
+            for processes in PROCESSES:
+                summing = [_summing(row["parameters"], processes, gbit) for gbit in NETWORKS]
+                rates = [_rates(tokens * processes, computing, seconds) for seconds in summing]
+                cells = (row["recipe"], kind, f"{processes}", f"{tokens * processes:,}")
+                seconds = (f"{computing:.2f}", *(f"{one:.2f}" for one in summing))
+                body.append((*cells, *seconds, *rates))
+    note = f"core: medians of {result['rounds']} round(s) on one core of {computer(result)}"
+    return f"{table((*head, *sums, *speeds), *body)}\n\n{note}"
+
+
+def _summing(parameters: int, processes: int, gigabits: float) -> float:
+    """Seconds to sum gradients of 32 bits in a ring, each process sending at full speed."""
+    sent = 2 * (processes - 1) / processes * 32 * parameters
+    return sent / (gigabits * 1e9)
+
+
+def _rates(tokens: int, computing: float, summing: float) -> str:
+    """Tokens a second if nothing of the sum is hidden behind computing, and if all of it is."""
+    return f"{tokens / (computing + summing):,.0f} to {tokens / max(computing, summing):,.0f}"

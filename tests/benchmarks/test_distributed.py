@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from distributed_equality import runs_to_compare, unequal
+from distributed_large import TOKENS, sentences
 from distributed_speed import SETTINGS, summary
+from tables import distributed
 
 ROUNDING = {"recipe": "r", "dtype": "float32", "backwards": True, "same_examples": True}
 
@@ -52,3 +54,24 @@ def test_ratios_are_taken_within_a_round() -> None:
     assert rows["4 processes"]["communication_share"] == pytest.approx(0.2)
     alone = [name for name, row in rows.items() if "communication_share" not in row]
     assert alone == [s.name for s in SETTINGS if s.processes == 1 or not s.communicates]
+
+
+def test_sentences_of_random_pieces_fill_an_update() -> None:
+    examples = sentences(pieces=11)
+    targets = examples.batch(range(len(examples))).target_tokens
+    assert TOKENS <= targets < TOKENS + 50
+    assert {id for source, _ in examples.pairs for id in source} == set(range(4, 11))
+
+
+def test_two_processes_in_a_ring_send_the_gradient_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    million = {"parameters": 1_000_000, "seconds_per_target_token": 0.0, "seconds_per_step": 0.016}
+    result = {"machine": {"processor": "P", "cores": 2}, "rounds": 1}
+    monkeypatch.setattr(
+        distributed, "raw", lambda name: result | {"rows": [{"recipe": "wmt14-base", **million}]}
+    )
+    monkeypatch.setattr(distributed, "PROCESSES", (2,))
+    monkeypatch.setattr(distributed, "NETWORKS", (1,))
+    core, p100 = distributed.large().splitlines()[2:4]
+    # 32 megabits in 32 ms; computing takes half of that, or with the paper's step much longer
+    assert core.split(" | ")[3:] == ["3,124", "0.02", "0.03", "65,083 to 97,625 |"]
+    assert p100.split(" | ")[3:] == ["6,250", "0.40", "0.03", "14,468 to 15,625 |"]
