@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import torch
 
 from seq2see.ct2 import engine as ct2
 from seq2see.ct2.engine import Engine, Setting, load
+from seq2see.ct2.export import export
 from seq2see.ct2.library import torch_threads_kept
 from seq2see.decoding.hypotheses import Search
 from seq2see.decoding.search import search
@@ -89,22 +91,45 @@ def test_every_kind_of_search(engine: Engine, translator: Translator, config: Se
             assert not {BEGIN, END, PAD} & set(h.ids)
 
 
+SETTINGS = (Setting(1, 1, 64), Setting(2, 1, 100_000), Setting(1, 2, 500), Setting(3, 1, 1))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_a_sentence_is_the_same_whatever_shares_its_batch_and_however_the_work_is_shared(
-    engine: Engine, exported: Path
+    engine: Engine, exported: Path, setting: Setting
 ) -> None:
     texts = [*KNOWN, *ODD]
-    alone = [engine.search([text])[0][0] for text in texts]
-    for setting in (
-        Setting(1, 1, 64),
-        Setting(2, 1, 100_000),
-        Setting(1, 2, 500),
-        Setting(3, 1, 1),
-    ):
-        results = Engine(exported, engine.recipe, engine.tokenizers, setting).search(texts)
-        for one, (best,) in zip(alone, results, strict=True):
-            assert one.text == best.text and one.log_probability == pytest.approx(
-                best.log_probability, abs=1e-3
-            )
+    together = Engine(exported, engine.recipe, engine.tokenizers, setting).search(texts)
+    for text, (best,) in zip(texts, together, strict=True):
+        alone = engine.search([text])[0][0]
+        assert best.text == alone.text
+        assert best.log_probability == pytest.approx(alone.log_probability, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def int8(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    out = tmp_path_factory.mktemp("int8") / "model"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seq2see.ct2.calibration.CALIBRATION", 0.0)
+        export(trained, out, quantization="int8")
+    return load(out)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_int8_gives_the_same_bits_whatever_shares_the_batch(int8: Engine, setting: Setting) -> None:
+    """With padding, some log-probabilities would differ."""
+    draw = random.Random(1)
+    words = " ".join(KNOWN).split()
+    texts = [*ODD, *(" ".join(draw.choices(words, k=1 + n % 13)) for n in range(60))]
+    sources = int8.ids("source", texts)
+    prefixes = [[4, 5, 6][: number % 4] for number in range(len(sources))]
+    pairs = list(zip(sources, prefixes, strict=True))
+    config = Search.of(int8.recipe)
+    assert int8.directory is not None
+    together = Engine(int8.directory, int8.recipe, int8.tokenizers, setting)
+    searched = together.hypotheses(sources, config, 2, prefixes)
+    assert searched == [int8.hypotheses([x], config, 2, [prefix])[0] for x, prefix in pairs]
+    assert together.force(pairs) == [int8.force([pair])[0] for pair in pairs]
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -126,17 +151,16 @@ def test_a_forced_prefix_is_continued_as_by_the_original(
     assert theirs[1] == engine.hypotheses(sources[1:2], config)[0]
 
 
-@pytest.mark.parametrize("equal", [False, True])
-def test_batches_hold_every_line_once(engine: Engine, equal: bool) -> None:
+def test_batches_hold_every_line_once_and_no_padding() -> None:
     engine = Engine.__new__(Engine)
     engine.setting = Setting(2, 1, 40)
-    lengths = [3, 9, 0, 3, 200, 4, 3, 9, 9, 9]
-    batches = list(engine._batches(lengths, beam=2, equal=equal))
+    shapes = [(3, 0), (9, 2), (0, 0), (3, 0), (200, 0), (4, 0), (3, 0), (9, 0), (9, 2), (2, 9)]
+    batches = list(engine._batches(shapes, beam=2))
     assert sorted(i for batch in batches for i in batch) == list(range(10))
-    for batch in batches:
-        assert len(batch) == 1 or (max(lengths[i] for i in batch) + 1) * len(batch) * 2 <= 40
-        assert len(batch) <= 5  # half of them, for the other worker
-        assert not equal or len({lengths[i] for i in batch}) == 1
+    assert [0, 3, 6] in batches and [1, 8] in batches
+    assert all(len({shapes[i] for i in batch}) == 1 for batch in batches)
+    batches = list(engine._batches([(3, 0)] * 8 + [(2, 9)] * 3, beam=2))
+    assert [len(batch) for batch in batches] == [5, 3, 2, 1]  # 40 tokens, or half for one worker
 
 
 def test_threads_of_torch_are_restored_even_after_an_error() -> None:

@@ -5,6 +5,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +30,8 @@ IMPOSSIBLE = -1e30  # CTranslate2's log-probability of a forbidden token is fini
 FIRST, LAST, BLANK = SPECIALS[BEGIN], SPECIALS[END], SPECIALS[PAD]
 
 Pieces = list[str]
+Forced = tuple[Ids, Sequence[int]]  # a source, and its prefix or its whole translation
+Shape = tuple[int, int]  # tokens of both
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,10 @@ class Engine(TranslationEngine):
     With a shortlist, a search knows only the pieces on the shortlists of its batch: a translation
     may depend on the other sentences of the batch, and log-probabilities are slightly higher.
     Scoring uses the whole vocabulary.
+
+    A batch has no padding: it changes sums by rounding, and where numbers are rounded to int8, now
+    and then a word. Without it, int8 gives the same bits whatever shares the batch; float32 may
+    still sum in another order.
     """
 
     def __init__(
@@ -90,23 +97,20 @@ class Engine(TranslationEngine):
         refuse_search(config)
         forced: Prefixes = prefixes or [()] * len(sources)
         config.check_prefixes(sources, forced)
-        limits = [config.limit(*map(len, pair)) for pair in zip(sources, forced, strict=True)]
+        pairs = list(zip(sources, forced, strict=True))
         results = [
-            [] if source or prefix else [Hypothesis([], 0.0, 0.0)]
-            for source, prefix in zip(sources, forced, strict=True)
+            [] if source or prefix else [Hypothesis([], 0.0, 0.0)] for source, prefix in pairs
         ]
 
         def post(batch: list[int]) -> list[Any]:
-            limit = max(limits[i] for i in batch)
-            pairs = [(sources[i], forced[i]) for i in batch]
-            return self._post(pairs, config, limit)
+            limit = _limit(config, pairs[batch[0]])
+            return self._post([pairs[i] for i in batch], config, limit)
 
-        for i, answer in self._answers(post, [*map(len, sources)], config.beam):
+        for i, answer in self._answers(post, shapes_of(pairs), config.beam):
             if not results[i]:
-                results[i] = self._ended(answer, config, limits[i], n_best)
+                results[i] = self._ended(answer, config, _limit(config, pairs[i]), n_best)
         again = [i for i, hypotheses in enumerate(results) if not hypotheses]
-        pairs = [(sources[i], forced[i]) for i in again]
-        searched = self._search_again(pairs, [limits[i] for i in again], config)
+        searched = self._search_again([pairs[i] for i in again], config)
         for i, hypotheses in zip(again, searched, strict=True):
             results[i] = hypotheses
         if not all(results):
@@ -124,8 +128,7 @@ class Engine(TranslationEngine):
             )
             return answers
 
-        lengths = [max(len(source), len(target)) for source, target in pairs]
-        for i, answer in self._answers(post, lengths, beam=1):
+        for i, answer in self._answers(post, shapes_of(pairs), beam=1):
             results[i] = list(answer.log_probs)
         return results
 
@@ -133,39 +136,30 @@ class Engine(TranslationEngine):
         return [*(self._source[id] for id in source), LAST]
 
     def _answers(
-        self,
-        post: Callable[[list[int]], list[Any]],
-        lengths: Sequence[int],
-        beam: int,
-        *,
-        equal: bool = False,
+        self, post: Callable[[list[int]], list[Any]], shapes: Sequence[Shape], beam: int
     ) -> Iterator[tuple[int, Any]]:
         """Post all batches to the workers; yield the lines and their answers as they are ready."""
         posted: deque[tuple[int, Any]] = deque()
-        for batch in self._batches(lengths, beam, equal=equal):
+        for batch in self._batches(shapes, beam):
             posted.extend(zip(batch, post(batch), strict=True))
             while posted and posted[0][1].done():
                 i, answer = posted.popleft()
                 yield i, answer.result()
         yield from ((i, answer.result()) for i, answer in posted)
 
-    def _batches(
-        self, lengths: Sequence[int], beam: int, *, equal: bool = False
-    ) -> Iterator[list[int]]:
-        """Group lines of similar or equal length, longest first, with work for every worker."""
-        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    def _batches(self, shapes: Sequence[Shape], beam: int) -> Iterator[list[int]]:
+        """Group lines of equal shape, longest first, with work for every worker."""
+        order = sorted(range(len(shapes)), key=lambda i: shapes[i], reverse=True)
         share = math.ceil(len(order) / self.setting.workers)
-        start = 0
-        while start < len(order):
-            longest = lengths[order[start]]
-            size = max(1, min(share, self.setting.batch_tokens // ((longest + 1) * beam)))
-            batch = [i for i in order[start : start + size] if lengths[i] == longest or not equal]
-            yield batch
-            start += len(batch)
+        for shape, group in groupby(order, key=lambda i: shapes[i]):
+            lines = list(group)
+            size = max(1, min(share, self.setting.batch_tokens // ((max(shape) + 1) * beam)))
+            for start in range(0, len(lines), size):
+                yield lines[start : start + size]
 
     def _post(
         self,
-        pairs: Sequence[tuple[Ids, Sequence[int]]],
+        pairs: Sequence[Forced],
         config: Search,
         limit: int,
         suppress: Sequence[int] = (),
@@ -213,25 +207,30 @@ class Engine(TranslationEngine):
     def _known(self, tokens: Pieces) -> Ids:
         return [self._ids[token] for token in tokens]
 
-    def _search_again(
-        self,
-        pairs: Sequence[tuple[Ids, Sequence[int]]],
-        limits: Sequence[int],
-        config: Search,
-    ) -> list[list[Hypothesis]]:
+    def _search_again(self, pairs: Sequence[Forced], config: Search) -> list[list[Hypothesis]]:
         """Search each sentence up to its own limit, where it ends as in our search, and rescore."""
         outputs: list[list[Ids]] = [[] for _ in pairs]
 
         def post(batch: list[int]) -> list[Any]:
-            limit = limits[batch[0]] - 1  # at the limit only </s> may come
+            limit = _limit(config, pairs[batch[0]]) - 1  # at the limit only </s> may come
             return self._post([pairs[i] for i in batch], config, limit, (BEGIN, PAD))
 
-        for i, answer in self._answers(post, limits, config.beam, equal=True):
+        for i, answer in self._answers(post, shapes_of(pairs), config.beam):
             for tokens, _ in self._read(answer, config):
                 outputs[i].append([id for id in self._known(tokens) if id != END])
         rows = zip(pairs, outputs, strict=True)
         scored = iter(self.log_probabilities([(x, ids) for (x, _), row in rows for ids in row]))
         return [_ranked([(ids, sum(next(scored))) for ids in row], config) for row in outputs]
+
+
+def shapes_of(pairs: Sequence[Forced]) -> list[Shape]:
+    """Count the tokens of sources and of their prefixes or translations."""
+    return [(len(source), len(target)) for source, target in pairs]
+
+
+def _limit(config: Search, pair: Forced) -> int:
+    source, prefix = pair
+    return config.limit(len(source), len(prefix))
 
 
 def _ranked(outputs: list[tuple[Ids, float]], config: Search) -> list[Hypothesis]:
