@@ -62,7 +62,7 @@ def attention_cost() -> str:
     worst = memory["rows"][-1]
     note = (
         f"{time['batch']} sentences, {time['heads']} heads of {time['size']}, "
-        f"medians of {time['pairs']} alternating pairs; "
+        f"medians of {time['pairs']} alternating pairs, ratio: median of the pairs' ratios; "
         f"{machine['processor']}, {machine['threads']} threads, torch {time['versions']['torch']}"
     )
     additive = (

@@ -8,7 +8,7 @@ from tables.scores import OWN_LINE, by_setting, command, direction
 Words = tuple[str, str]  # English, Chinese
 Row = tuple[Words, str | Words, str | Words]  # subject, figure, command
 
-HEAD: Row = (("what", "内容"), ("measured", "测得"), ("command", "命令"))
+HEAD: Row = (("what", "项目"), ("measured", "结果"), ("command", "命令"))
 SOURCES = {  # score cards and benchmarks behind the figures, by the name shown to readers
     "captions": "demo",
     "multi30k": OWN_LINE,
@@ -66,7 +66,7 @@ def _multi30k(seeds: list[Any]) -> Row:
             f"Multi30k {direction(card)}, test_2016, {minutes} minutes, "
             f"{len(seeds)} seeds, {threads} thread(s)",
             f"Multi30k {direction(card)}，test_2016，{minutes} 分钟，"
-            f"{len(seeds)} 个种子，{threads} 线程",
+            f"{len(seeds)} 个随机种子，{threads} 线程",
         ),
         f"BLEU {' / '.join(scores)}",
         f"`{command(card)}`",
@@ -92,7 +92,7 @@ def _training(base: Any) -> Row:
     return (
         (
             f"training, base size (6+6, 512, 2048), Multi30k words, on {processor}",
-            f"训练，base 规模（6+6，512，2048），Multi30k 单词，{processor}",
+            f"训练，base 规模（6+6，512，2048），Multi30k 词级词表，{processor}",
         ),
         (
             f"{rate} target tokens/s, {utilisation} of matrix peak",
