@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import Engine, Setting, load
+from seq2see.ct2.engine import Engine, Setting, Shape, load, padded_alike
 from seq2see.ct2.export import export
 from seq2see.ct2.library import torch_threads_kept
 from seq2see.decoding.hypotheses import Search
@@ -117,10 +117,10 @@ def int8(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_int8_gives_the_same_bits_whatever_shares_the_batch(int8: Engine, setting: Setting) -> None:
-    """With padding, some log-probabilities would differ."""
+    """With any padding, some log-probabilities would differ."""
     draw = random.Random(1)
     words = " ".join(KNOWN).split()
-    texts = [*ODD, *(" ".join(draw.choices(words, k=1 + n % 13)) for n in range(60))]
+    texts = [*ODD, *(" ".join(draw.choices(words, k=1 + n % 40)) for n in range(80))]
     sources = int8.ids("source", texts)
     prefixes = [[4, 5, 6][: number % 4] for number in range(len(sources))]
     pairs = list(zip(sources, prefixes, strict=True))
@@ -151,16 +151,24 @@ def test_a_forced_prefix_is_continued_as_by_the_original(
     assert theirs[1] == engine.hypotheses(sources[1:2], config)[0]
 
 
-def test_batches_hold_every_line_once_and_no_padding() -> None:
+def test_batches_hold_every_line_once_and_only_lines_that_are_computed_alike() -> None:
     engine = Engine.__new__(Engine)
     engine.setting = Setting(2, 1, 40)
-    shapes = [(3, 0), (9, 2), (0, 0), (3, 0), (200, 0), (4, 0), (3, 0), (9, 0), (9, 2), (2, 9)]
+    shapes = (
+        [Shape((1, 0), 3)] * 8 + [Shape((1, 2), 2)] * 3 + [Shape((3, 0), 200), Shape((1, 0), 9)]
+    )
     batches = list(engine._batches(shapes, beam=2))
-    assert sorted(i for batch in batches for i in batch) == list(range(10))
-    assert [0, 3, 6] in batches and [1, 8] in batches
-    assert all(len({shapes[i] for i in batch}) == 1 for batch in batches)
-    batches = list(engine._batches([(3, 0)] * 8 + [(2, 9)] * 3, beam=2))
-    assert [len(batch) for batch in batches] == [5, 3, 2, 1]  # 40 tokens, or half for one worker
+    assert sorted(i for batch in batches for i in batch) == list(range(13))
+    assert all(len({shapes[i].kind for i in batch}) == 1 for batch in batches)
+    assert [len(batch) for batch in batches] == [1, 3, 2, 5, 2]
+    assert batches[2] == [12, 0]  # 40 tokens hold two lines of 9
+
+
+def test_short_lengths_are_alike_in_classes_and_long_ones_alone() -> None:
+    assert [padded_alike(n) == padded_alike(n + 1) for n in (7, 14, 15, 29, 30, 61)] == [
+        *(True, False, True, True, False, True)
+    ]
+    assert len({padded_alike(n) for n in range(62, 200)}) == 138
 
 
 def test_threads_of_torch_are_restored_even_after_an_error() -> None:
