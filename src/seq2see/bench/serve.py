@@ -1,6 +1,8 @@
 """Throughput and latency of a translation server under load, beside the offline rate."""
 
 import contextlib
+import http.client
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,11 +14,13 @@ from seq2see.bench import offline_worker
 from seq2see.bench.process import run_worker
 from seq2see.bench.rounds import rounds
 from seq2see.bench.serve_rounds import Load, Row, Target, in_turn, median, row
+from seq2see.bench.serve_worker import translations
 from seq2see.bench.server_process import Server, running, serving
 from seq2see.bench.translate import Text
 from seq2see.ct2 import engine as ct2
-from seq2see.errors import InputError
+from seq2see.errors import InputError, WorkError
 from seq2see.scoring.card import machine
+from seq2see.serve.settings import read_token
 
 BATCHED, ALONE = "batching", "batching off"
 WITHOUT_CACHE = ("--cache", "0")  # the same sentences are sent again and again
@@ -66,14 +70,18 @@ def bench_serve(
 ) -> Serving:
     """Measure every load in rounds: on servers started for it, or on the one at `url`.
 
-    With a model, the offline rate is measured in the same rounds and every answer is compared with
-    the offline translation.
+    Every answer is compared with the one to the same request before the load, one request at a time.
+    With a model, the offline rate is measured in the same rounds.
     """
     with contextlib.ExitStack() as stack:
         servers = _servers(model, url, stack, say)
         engine = None if model is None else engine_directory(model)
-        expected = None if engine is None else offline(engine, text, plan.beam, 0.0).outputs
-        targets = {name: ours(server, text, plan, expected) for name, server in servers.items()}
+        bodies = requests(text, plan)
+        targets = {}
+        for name, server in servers.items():
+            say(f"one request at a time: {name}")
+            expected = one_by_one(server, PATH, bodies)
+            targets[name] = Target(server, PATH, bodies, expected)
         loads = [Load(name, count) for name in servers for count in plan.connections]
         # An open loop is for the server as it is used: without batching it would only queue.
         loads += [Load(next(iter(servers)), None, rate) for rate in plan.rates]
@@ -134,15 +142,32 @@ def engine_directory(model: Path) -> Path:
         return model
 
 
-def ours(server: Server, text: Text, plan: Plan, expected: list[str] | None) -> Target:
-    """Requests of our own interface."""
+def requests(text: Text, plan: Plan) -> list[Any]:
+    """The bodies of all requests of our own interface."""
     settings = {} if plan.beam is None else {"beam": plan.beam}
     size = plan.per_request
-    bodies = [
+    return [
         {"text": group[0] if size == 1 else group, **settings}
         for group in groups(text.sources, size)
     ]
-    return Target(server, PATH, bodies, None if expected is None else groups(expected, size))
+
+
+def one_by_one(server: Server, path: str, bodies: Sequence[Any]) -> list[list[str]]:
+    """Translations of every request, each sent when the one before it is answered."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+    headers = {"Content-Type": "application/json"}
+    if (token := read_token(None)) is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    outputs = []
+    with contextlib.closing(connection):
+        for body in bodies:
+            connection.request("POST", path, json.dumps(body), headers)
+            response = connection.getresponse()
+            answer = response.read()
+            if response.status != 200:
+                raise WorkError(f"POST {path}: status {response.status}: {answer[:200]!r}")
+            outputs.append(translations(answer))
+    return outputs
 
 
 def groups(texts: Sequence[str], size: int) -> list[list[str]]:
