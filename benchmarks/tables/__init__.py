@@ -76,6 +76,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "utilisation": speed.utilisation,
         "frontier": speed.frontier,
         "serve": serving.servers,
+        "serve, several": serving.several,
         "serve, sustained": serving.sustained,
         "busy": speed.busy,
         "optimizers": speed.optimizers,

@@ -46,12 +46,17 @@ def painted() -> str:
             f"{test['prompts']:,}",
             f"{card['recipe']['diffusion']['guidance']:g}",
             f"{100 * test['accuracy']:.1f}",
-            *(f"{100 * test['attributes'][part]['accuracy']:.1f}" for part in ATTRIBUTES),
+            *(_right(test["attributes"].get(part)) for part in ATTRIBUTES),
         )
         for recipe, card in cards("painted-*").items()
         for name, test in card["tests"].items()
     ]
     return table((*head, *(f"% {part}" for part in ATTRIBUTES)), *rows) if rows else NOT_YET
+
+
+def _right(attribute: dict[str, Any] | None) -> str:
+    """The share of an attribute that is right; empty if no prompt says it."""
+    return "" if attribute is None else f"{100 * attribute['accuracy']:.1f}"
 
 
 def classes() -> str:

@@ -55,6 +55,31 @@ def _latency(row: Record) -> str:
     return f"{row['p50_ms']:,.{digits}f} / {row['p99_ms']:,.{digits}f}"
 
 
+def several() -> str:
+    """Show requests of several sentences, as `seq2see bench serve --json` prints them."""
+    if (result := raw("serve-several")) is None:
+        return NOT_YET
+    head = ("server", "connections", "sentences/s", "of offline", "× batching off", "p50 / p99, ms")
+    rows = [
+        (
+            row["server"],
+            f"{row['connections']}",
+            f"{row['sentences_per_second']:,.0f}",
+            f"{row['of_offline']:.0%}",
+            "" if row["of_batching_off"] is None else f"{row['of_batching_off']:.2f}",
+            _latency(row),
+        )
+        for row in result["rows"]
+    ]
+    note = (
+        f"{result['sentences_per_request']} sentences in each request; medians of "
+        f"{result['rounds']} round(s) in turn, {result['window_seconds']:g} s each; "
+        f"{computer(result)}. Offline, the same engine translates "
+        f"{result['offline_sentences_per_second']:,.0f} sentences/s."
+    )
+    return f"{table(head, *rows)}\n\n{note}"
+
+
 def sustained() -> str:
     """Show a minute of load without pause, and memory over many requests."""
     results = raw("serve") or {}
