@@ -70,6 +70,7 @@ def attribute_text(
     """Attribute the tokens of a translation, by default the model's own, to those of a text."""
     tokenizers = translator.tokenizers
     source_ids = tokenizers.source.encode(text)
+    _check(translator, source_ids, [])  # before the search, which takes longer for a longer text
     target_ids = translator.target_ids(source_ids, target)
     return Attribution(
         method=method,
@@ -84,17 +85,21 @@ def attribute_text(
 def attribute(translator: Translator, source: Ids, target: Ids, method: str) -> Tensor:
     """Attribute each target token to the source tokens: (T, S), both with </s> at their end."""
     compute = method_of(method).compute
+    _check(translator, source, target)
+    with _evaluating(translator.model):
+        try:
+            return compute(translator.model, source, target).cpu()
+        except InputError as error:
+            raise InputError(f"method {method!r} {error}") from None
+
+
+def _check(translator: Translator, source: Ids, target: Ids) -> None:
     if not source:
         raise InputError("the source has no tokens to attribute to")
     limit = translator.recipe.data.max_length
     for name, ids in (("source", source), ("target", target)):
         if len(ids) > limit:
             raise InputError(f"the {name} has more than the model's {limit} tokens")
-    with _evaluating(translator.model):
-        try:
-            return compute(translator.model, source, target).cpu()
-        except InputError as error:
-            raise InputError(f"method {method!r} {error}") from None
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from matplotlib.figure import Figure
 
 from seq2see.see.attribution import METHODS, Attribution
-from seq2see.see.figures import COLOURS
 
+SEQUENTIAL = "Blues"
 DIVERGING = "RdBu"  # safe for colour blindness; blue speaks for a target token, red against it
 
 
@@ -19,7 +19,7 @@ def draw(attribution: Attribution) -> Figure:
     largest = attribution.values.abs().max().item()
     image = axes.imshow(
         attribution.values.numpy(),
-        cmap=DIVERGING if method.signed else COLOURS,
+        cmap=DIVERGING if method.signed else SEQUENTIAL,
         vmin=-largest if method.signed else 0.0,
         vmax=largest,
         aspect="auto",
