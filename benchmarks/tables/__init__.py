@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tables import (
     attention,
+    attribution,
     distributed,
     documents,
     models,
@@ -55,6 +56,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/cost.md": {"complexity": attention.complexity},
     "docs/data.md": {"store": store.store},
     "docs/documents.md": {"glossary": documents.glossary},
+    "docs/looking.md": {"attribution": attribution.attribution},
     "docs/painting.md": {
         "judge": painting.judge,
         "painted": painting.painted,

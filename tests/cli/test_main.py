@@ -26,6 +26,7 @@ COMMANDS = [
     ["classify"],
     ["see"],
     ["see", "attention"],
+    ["see", "attribution"],
     ["see", "masks"],
     ["see", "positions"],
     ["see", "scaling"],

@@ -1,5 +1,6 @@
 """`seq2see see`: a valid call writes files and tables, an invalid one gets one line."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from seq2see.cli import main as cli
 from seq2see.see import masks, scaling
+from seq2see.see.attribution import METHODS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -190,3 +192,29 @@ def test_painting_needs_a_diffusion_model(see: Run, trained: Path, tmp_path: Pat
     code, out, error = see("painting", "ring", "--model", trained, "--out", tmp_path / "a.png")
     says = f"seq2see: {trained}: a model of task 'translate', which is for seq2see translate\n"
     assert (code, out, error) == (2, "", says)
+
+
+@pytest.mark.parametrize("method", ["erasure", "rollout"])
+def test_attribution_draws_and_prints_the_translation(
+    see: Run, trained: Path, tmp_path: Path, method: str
+) -> None:
+    out = tmp_path / "a.svg"
+    options = ("--model", trained, "--method", method, "--out", out)
+    assert see("attribution", "drei acht eins", *options) == (0, "three eight one\n", "")
+    text = re.sub(r"<[^>]*>", "", out.read_text(encoding="utf-8"))
+    assert METHODS[method].unit in text and "source token" in text
+    assert see("attribution", "drei acht", *options, "--target", "two") == (0, "two\n", "")
+
+
+def test_attribution_refuses(see: Run, trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.png"
+    for model, method, text, says in (
+        ("no", "magic", "drei", "method 'magic' is not one of erasure, gradient, "),
+        (trained, "norm", " ", "the source has no tokens to attribute to"),
+        (trained, "norm", "drei " * 200, "the source has more than the model's "),
+    ):
+        code, printed, error = see(
+            "attribution", text, "--model", model, "--method", method, "--out", out
+        )
+        assert (code, printed) == (2, "") and not out.exists()
+        assert error.startswith(f"seq2see: {says}") and error.count("\n") == 1

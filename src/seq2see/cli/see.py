@@ -53,6 +53,33 @@ def see_attention(
     print(explanation.target)
 
 
+@app.command("attribution")
+def see_attribution(
+    model: Model,
+    text: Annotated[str, typer.Argument(help="A sentence in the source language.")],
+    out: Out,
+    method: Annotated[
+        str, typer.Option(help="erasure, gradient, integrated, norm, rollout or attention.")
+    ] = "erasure",
+    target: Annotated[
+        str | None, typer.Option(help="Explain this translation instead of the model's own.")
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Draw which source tokens each target token was chosen for.
+
+    Rows are target tokens, columns are source tokens.
+    """
+    from seq2see.see import attribution, attribution_chart, figures
+    from seq2see.tasks.table import load
+
+    figures.check(out)
+    attribution.method_of(method)
+    attributed = attribution.attribute_text(load(model, device), text, target, method)
+    figures.save(attribution_chart.draw(attributed), out)
+    print(attributed.target)
+
+
 @app.command("masks")
 def see_masks(
     text: Annotated[

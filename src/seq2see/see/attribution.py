@@ -45,21 +45,61 @@ METHODS = {
 }
 
 
+@dataclass(frozen=True)
+class Attribution:
+    """An attribution with the tokens of its rows and columns, </s> last."""
+
+    method: str
+    source: str
+    target: str
+    source_tokens: list[str]
+    target_tokens: list[str]
+    values: Tensor  # (T, S)
+
+
+def method_of(name: str) -> Method:
+    """The method of a name."""
+    if name not in METHODS:
+        raise InputError(f"method {name!r} is not one of {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def attribute_text(
+    translator: Translator, text: str, target: str | None, method: str
+) -> Attribution:
+    """Attribute the tokens of a translation, by default the model's own, to those of a text."""
+    tokenizers = translator.tokenizers
+    source_ids = tokenizers.source.encode(text)
+    _check(translator, source_ids, [])  # before the search, which takes longer for a longer text
+    target_ids = translator.target_ids(source_ids, target)
+    return Attribution(
+        method=method,
+        source=text,
+        target=tokenizers.target.decode(target_ids) if target is None else target,
+        source_tokens=[*tokenizers.source.pieces(text), "</s>"],
+        target_tokens=[*map(tokenizers.target.piece, target_ids), "</s>"],
+        values=attribute(translator, source_ids, target_ids, method),
+    )
+
+
 def attribute(translator: Translator, source: Ids, target: Ids, method: str) -> Tensor:
     """Attribute each target token to the source tokens: (T, S), both with </s> at their end."""
-    if method not in METHODS:
-        raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    compute = method_of(method).compute
+    _check(translator, source, target)
+    with _evaluating(translator.model):
+        try:
+            return compute(translator.model, source, target).cpu()
+        except InputError as error:
+            raise InputError(f"method {method!r} {error}") from None
+
+
+def _check(translator: Translator, source: Ids, target: Ids) -> None:
     if not source:
         raise InputError("the source has no tokens to attribute to")
     limit = translator.recipe.data.max_length
     for name, ids in (("source", source), ("target", target)):
         if len(ids) > limit:
             raise InputError(f"the {name} has more than the model's {limit} tokens")
-    with _evaluating(translator.model):
-        try:
-            return METHODS[method].compute(translator.model, source, target).cpu()
-        except InputError as error:
-            raise InputError(f"method {method!r} {error}") from None
 
 
 @contextmanager

@@ -97,7 +97,7 @@ class Translator(TranslationEngine):
         if not string("text", text).strip():
             raise InputError("the text to explain is empty")
         source_ids = self.tokenizers.source.encode(text)
-        target_ids = self._target_ids(source_ids, target)
+        target_ids = self.target_ids(source_ids, target)
         limit = self.recipe.data.max_length
         for name, ids in (("text", source_ids), ("translation", target_ids)):
             if len(ids) > limit:
@@ -114,7 +114,8 @@ class Translator(TranslationEngine):
             weights={name: weights[0].cpu() for name, weights in trace.on_tokens().items()},
         )
 
-    def _target_ids(self, source: Ids, target: str | None) -> Ids:
+    def target_ids(self, source: Ids, target: str | None) -> Ids:
+        """Encode the given translation, or search for the model's own."""
         self.model.eval()
         if target is not None:
             return self.tokenizers.target.encode(string("target", target))
