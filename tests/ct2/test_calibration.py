@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from seq2see.ct2 import calibration
-from seq2see.ct2.engine import Engine, Setting
+from seq2see.ct2.batches import Setting
+from seq2see.ct2.engine import Engine
 from seq2see.decoding.hypotheses import Search
 from seq2see.tasks.translator import Translator
 

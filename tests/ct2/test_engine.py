@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import Engine, Setting, Shape, load, padded_alike
+from seq2see.ct2.batches import Setting
+from seq2see.ct2.engine import Engine, load
 from seq2see.ct2.export import export
 from seq2see.ct2.library import torch_threads_kept
 from seq2see.decoding.hypotheses import Search
@@ -149,26 +150,6 @@ def test_a_forced_prefix_is_continued_as_by_the_original(
         assert their.score >= our.score - 1e-3
         assert their.ids == our.ids or their.score > our.score + 1e-6
     assert theirs[1] == engine.hypotheses(sources[1:2], config)[0]
-
-
-def test_batches_hold_every_line_once_and_only_lines_that_are_computed_alike() -> None:
-    engine = Engine.__new__(Engine)
-    engine.setting = Setting(2, 1, 40)
-    shapes = (
-        [Shape((1, 0), 3)] * 8 + [Shape((1, 2), 2)] * 3 + [Shape((3, 0), 200), Shape((1, 0), 9)]
-    )
-    batches = list(engine._batches(shapes, beam=2))
-    assert sorted(i for batch in batches for i in batch) == list(range(13))
-    assert all(len({shapes[i].kind for i in batch}) == 1 for batch in batches)
-    assert [len(batch) for batch in batches] == [1, 3, 2, 5, 2]
-    assert batches[2] == [12, 0]  # 40 tokens hold two lines of 9
-
-
-def test_short_lengths_are_alike_in_classes_and_long_ones_alone() -> None:
-    assert [padded_alike(n) == padded_alike(n + 1) for n in (7, 14, 15, 29, 30, 61)] == [
-        *(True, False, True, True, False, True)
-    ]
-    assert len({padded_alike(n) for n in range(62, 200)}) == 138
 
 
 def test_threads_of_torch_are_restored_even_after_an_error() -> None:

@@ -13,7 +13,8 @@ import torch
 from seq2see.ct2 import calibration, convert
 from seq2see.ct2 import engine as ct2
 from seq2see.ct2 import export as module
-from seq2see.ct2.engine import Engine, Setting
+from seq2see.ct2.batches import Setting
+from seq2see.ct2.engine import Engine
 from seq2see.ct2.export import export
 from seq2see.ct2.library import cores
 from seq2see.ct2.parity import compare, sentences

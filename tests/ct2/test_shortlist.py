@@ -9,7 +9,8 @@ import pytest
 
 from seq2see.ct2 import calibration, convert, export, parity, shortlist
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import SHORTLIST, Engine, Setting
+from seq2see.ct2.batches import Setting
+from seq2see.ct2.engine import SHORTLIST, Engine
 from seq2see.ct2.shortlist import likely, vocabulary_map
 from seq2see.decoding.hypotheses import Search
 from seq2see.errors import InputError

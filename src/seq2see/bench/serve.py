@@ -70,18 +70,13 @@ def bench_serve(
 ) -> Serving:
     """Measure every load in rounds: on servers started for it, or on the one at `url`.
 
-    Every answer is compared with the one to the same request before the load, one request at a time.
-    With a model, the offline rate is measured in the same rounds.
+    Every answer is compared with that to the same request before, when it was sent alone. With a
+    model, the offline rate is measured in the same rounds.
     """
     with contextlib.ExitStack() as stack:
         servers = _servers(model, url, stack, say)
         engine = None if model is None else engine_directory(model)
-        bodies = requests(text, plan)
-        targets = {}
-        for name, server in servers.items():
-            say(f"one request at a time: {name}")
-            expected = one_by_one(server, PATH, bodies)
-            targets[name] = Target(server, PATH, bodies, expected)
+        targets = _targets(servers, requests(text, plan), say)
         loads = [Load(name, count) for name in servers for count in plan.connections]
         # An open loop is for the server as it is used: without batching it would only queue.
         loads += [Load(next(iter(servers)), None, rate) for rate in plan.rates]
@@ -122,6 +117,16 @@ def _servers(
         say(f"starting the server: {name}")
         servers[name] = stack.enter_context(serving(command(model, *WITHOUT_CACHE, *options)))
     return servers
+
+
+def _targets(
+    servers: dict[str, Server], bodies: list[Any], say: Callable[[str], None]
+) -> dict[str, Target]:
+    targets = {}
+    for name, server in servers.items():
+        say(f"one request at a time: {name}")
+        targets[name] = Target(server, PATH, bodies, one_by_one(server, PATH, bodies))
+    return targets
 
 
 def command(model: Path, *options: str) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seq2see.batches import Ids
-from seq2see.ct2.engine import Engine, Setting
+from seq2see.ct2.batches import Setting
+from seq2see.ct2.engine import Engine
 from seq2see.ct2.library import cores
 from seq2see.decoding.hypotheses import Search
 from seq2see.tasks.translator import Translator

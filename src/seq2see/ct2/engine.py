@@ -4,11 +4,10 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
 
+from seq2see.ct2.batches import Setting, Shape, batches_of, padded_alike
 from seq2see.ct2.library import cores, library, torch_threads_kept
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
 from seq2see.errors import InputError, WorkError
@@ -31,24 +30,6 @@ FIRST, LAST, BLANK = SPECIALS[BEGIN], SPECIALS[END], SPECIALS[PAD]
 
 Pieces = list[str]
 Forced = tuple[Ids, Sequence[int]]  # a source, and its prefix or its whole translation
-LONG = 64  # tokens from which a sentence is batched with those of equal length alone
-
-
-@dataclass(frozen=True, order=True)
-class Shape:
-    """A line as batches are formed of it."""
-
-    kind: tuple[int, int]  # lines share a batch only if these are equal
-    tokens: int  # of its source or its target, the longer one
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Distribution of the work over the cores."""
-
-    workers: int  # in parallel, each on its own batch
-    threads: int  # per worker
-    batch_tokens: int  # source tokens × beam
 
 
 class Engine(TranslationEngine):
@@ -159,24 +140,12 @@ class Engine(TranslationEngine):
     ) -> Iterator[tuple[int, Any]]:
         """Post all batches to the workers; yield the lines and their answers as they are ready."""
         posted: deque[tuple[int, Any]] = deque()
-        for batch in self._batches(shapes, beam):
+        for batch in batches_of(shapes, beam, self.setting):
             posted.extend(zip(batch, post(batch), strict=True))
             while posted and posted[0][1].done():
                 i, answer = posted.popleft()
                 yield i, answer.result()
         yield from ((i, answer.result()) for i, answer in posted)
-
-    def _batches(self, shapes: Sequence[Shape], beam: int) -> Iterator[list[int]]:
-        """Group lines of equal kind, longest first, with work for every worker."""
-        order = sorted(range(len(shapes)), key=lambda i: shapes[i], reverse=True)
-        share = math.ceil(len(order) / self.setting.workers)
-        for _, group in groupby(order, key=lambda i: shapes[i].kind):
-            lines = list(group)
-            while lines:
-                longest = shapes[lines[0]].tokens
-                size = max(1, min(share, self.setting.batch_tokens // ((longest + 1) * beam)))
-                yield lines[:size]
-                lines = lines[size:]
 
     def _post(
         self,
@@ -243,15 +212,6 @@ class Engine(TranslationEngine):
         rows = zip(pairs, outputs, strict=True)
         scored = iter(self.log_probabilities([(x, ids) for (x, _), row in rows for ids in row]))
         return [_ranked([(ids, sum(next(scored))) for ids in row], config) for row in outputs]
-
-
-def padded_alike(tokens: int) -> int:
-    """Name the class of a length: padding to another length of it has never changed a bit.
-
-    Measured: results change between 15 and 16 tokens, </s> included, and at lengths that depend on
-    the machine from 80 on. Powers of two divide the short lengths; a long one is a class by itself.
-    """
-    return (tokens + 1).bit_length() if tokens + 1 < LONG else tokens + 1
 
 
 def _limit(config: Search, pair: Forced) -> int:

@@ -11,9 +11,10 @@ from typing import Any
 
 import seq2see
 from seq2see.batches import Ids
+from seq2see.ct2.batches import Setting
 from seq2see.ct2.calibration import BATCHES, calibrate
 from seq2see.ct2.convert import convert, refuse
-from seq2see.ct2.engine import SHORTLIST, Engine, Setting, pieces
+from seq2see.ct2.engine import SHORTLIST, Engine, pieces
 from seq2see.ct2.library import cores, library
 from seq2see.ct2.parity import MANY, Parity, compare, logged, sentences
 from seq2see.ct2.shortlist import draw, vocabulary_map

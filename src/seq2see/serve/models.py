@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seq2see.ct2 import engine as ct2
-from seq2see.ct2.engine import SHORTLIST, Engine, Setting
+from seq2see.ct2.batches import Setting
+from seq2see.ct2.engine import SHORTLIST, Engine
 from seq2see.ct2.library import cores
 from seq2see.errors import InputError
 from seq2see.serve.batching import Batcher
