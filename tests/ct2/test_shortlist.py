@@ -94,9 +94,7 @@ def test_an_export_with_a_shortlist_translates_as_before(
     monkeypatch.setattr(
         engine,
         "_search_again",
-        lambda pairs, limits, config: (
-            again.append(pairs) or Engine._search_again(engine, pairs, limits, config)
-        ),
+        lambda pairs, config: again.append(pairs) or Engine._search_again(engine, pairs, config),
     )
     assert (
         all(

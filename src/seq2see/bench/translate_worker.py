@@ -105,12 +105,13 @@ def _torch(job: Job) -> Translate:
 
 
 def _ct2(job: Job) -> Translate:
-    from seq2see.ct2 import engine as ct2
+    from seq2see.ct2 import batches
+    from seq2see.ct2.engine import Engine
 
     model = Path(job.model)
     setting = job.setting
-    shared = ct2.Setting(setting.workers, setting.threads, setting.batch)
-    engine = ct2.Engine(
+    shared = batches.Setting(setting.workers, setting.threads, setting.batch)
+    engine = Engine(
         Path(job.weights), Recipe.load(model / "recipe.toml"), tokenizers.load(model), shared
     )
     return lambda texts: [
