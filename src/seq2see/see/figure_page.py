@@ -21,7 +21,7 @@ body {
 }
 h1 { font-size: 1.2rem }
 figure { margin: 0; overflow-x: auto }
-svg { display: block; max-width: 100%; height: auto; margin: 0 auto }
+svg { display: block; min-width: 40rem; max-width: 100%; height: auto; margin: 0 auto }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }

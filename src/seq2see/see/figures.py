@@ -103,7 +103,7 @@ def _write(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # `fonts` says it
             if paths[0].suffix == ".html":
-                write_text(paths[0], _html(figures, numbers))
+                write_text(paths[0], _html(figures, paths[0].stem, numbers))
                 return
             for figure, path in zip(figures, paths, strict=True):
                 if dark:
@@ -126,10 +126,10 @@ def _save_png(figure: Figure, path: Path) -> None:
     image.save(path, optimize=True)
 
 
-def _html(figures: Sequence[Figure], numbers: Sequence[Numbers] | None) -> str:
-    """Render figures as a page, and leave them dark."""
+def _html(figures: Sequence[Figure], name: str, numbers: Sequence[Numbers] | None) -> str:
+    """Render figures as a page, and leave them dark; without a title it has the file's name."""
     titles = [figure.get_suptitle() for figure in figures]
-    title = next(filter(None, titles), "Figure").replace("\n", " · ")
+    title = next(filter(None, titles), name).replace("\n", " · ")
     if numbers is None:
         numbers = [table for figure in figures for table in numbers_of(figure)]
     drawings = []
