@@ -15,12 +15,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import seq2see
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import machine
 from seq2see.scoring.compare import compare
+from seq2see.see import attention as maps
 from seq2see.see import figures
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
@@ -38,7 +40,14 @@ RECIPES = {  # the baseline first, then by year of publication
     "convolutional": "multi30k-conv",
 }
 BEST = ("Transformer", "convolutional")  # trained with further seeds
-COLOURS = ("#d55e00", "#999999", "#56b4e9", "#0072b2", "#009e73", "#cc79a7")
+STYLES = (  # a colour and a mark for each recipe
+    ("#d55e00", "s"),
+    ("#777777", "x"),
+    ("#56b4e9", "v"),
+    ("#0072b2", "o"),
+    ("#009e73", "^"),
+    ("#cc79a7", "D"),
+)
 TEST = "test_2016_flickr"
 FEWEST = 20  # sentences in a bucket of lengths; BLEU of fewer means little
 SENTENCE = "Ein Mann mit einem orangefarbenen Hut, der etwas anstarrt."  # the first of the test set
@@ -139,26 +148,48 @@ def again(seed: int, runs: dict[str, Path], test: Parallel) -> dict[str, Any]:
 
 
 def drawing(result: dict[str, Any]) -> Figure:
-    """Plot curves over minutes, curves over epochs, and BLEU by source length."""
+    """Plot BLEU over minutes, the loss after each of few epochs, and BLEU by source length."""
     figure = Figure(figsize=(13, 4), layout="constrained")
     minutes, epochs, lengths = figure.subplots(1, 3)
-    by_epochs = result["rows"]["epochs"]
-    tokens_per_epoch = by_epochs[0]["training"]["target_tokens"] / result["budgets"]["epochs"]
-    for row, colour in zip(result["rows"]["minutes"], COLOURS, strict=True):
+    for row, (colour, mark) in zip(result["rows"]["minutes"], STYLES, strict=True):
+        style = {"color": colour, "marker": mark, "markersize": 4, "label": row["name"]}
         x = [point["seconds"] / 60 for point in row["curve"]]
         y = [point["bleu"] for point in row["curve"]]
-        minutes.plot(x, y, color=colour, label=row["name"])
+        minutes.plot(x, y, **style)
         x = [bucket["bucket"] for bucket in result["by_length"]]
         y = [bucket["bleu"][row["name"]] for bucket in result["by_length"]]
-        lengths.plot(x, y, "o-", markersize=3, color=colour)
-    for row, colour in zip(by_epochs, COLOURS, strict=True):
-        x = [point["tokens"] / tokens_per_epoch for point in row["curve"]]
-        y = [point["loss"] for point in row["curve"]]
-        epochs.plot(x, y, color=colour)
+        lengths.plot(x, y, **style)
+    _losses(epochs, result)
     figures.label(minutes, "The same minutes", "minutes", "BLEU on 500 sentences of val, greedy")
-    figures.label(epochs, "The same epochs", "epochs", "loss on val")
     figures.label(lengths, "By length", "words of the source", f"BLEU on {TEST}, beam 4")
+    for axes in (epochs, lengths):
+        axes.get_legend().remove()
     return figure
+
+
+def _losses(axes: Axes, result: dict[str, Any]) -> None:
+    """Draw a dot for each epoch: so few points make no curve."""
+    rows = sorted(result["rows"]["epochs"], key=lambda row: row["curve"][-1]["loss"])
+    colours = dict(zip(RECIPES, STYLES, strict=True))
+    for place, row in enumerate(rows):
+        losses = [point["loss"] for point in row["curve"]]
+        colour, mark = colours[row["name"]]
+        axes.plot(losses, [place] * len(losses), "-", color=colour, alpha=0.4, linewidth=1)
+        name = {"label": row["name"]}
+        axes.plot(losses, [place] * len(losses), mark, color=colour, markersize=7, **name)
+        for loss in losses:
+            axes.annotate(
+                f"{loss:.2f}",
+                (loss, place),
+                (0, 7),
+                textcoords="offset points",
+                ha="center",
+                fontsize=7,
+            )
+    names = [row["name"] for row in rows]
+    axes.set_yticks(range(len(rows)), names)
+    axes.margins(0.1, 0.12)
+    figures.label(axes, "The same epochs: 1 on the right, 2 on the left", "loss on val", "")
 
 
 def attention(translators: dict[str, Translator]) -> Figure:
@@ -177,8 +208,9 @@ def attention(translators: dict[str, Translator]) -> Figure:
                 axes.axis("off")
                 continue
             mean = weights.mean(0)
-            figures.panel(axes, mean, explanation.target_out, explanation.source_tokens)
-            axes.set_xlabel(f"layer {layer + 1}, {len(weights)} head(s)", fontsize=7)
+            names = maps.AXES["decoder.cross"]
+            maps.panel(axes, mean, explanation.target_out, explanation.source_tokens, names)
+            axes.set_title(f"layer {layer + 1}, mean of {len(weights)} head(s)", fontsize=8)
     return figure
 
 

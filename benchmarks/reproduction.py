@@ -19,7 +19,7 @@ from PIL import Image
 
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.card import machine
-from seq2see.see import figures
+from seq2see.see import attention, figures
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 from seq2see.text import corpora
@@ -129,7 +129,7 @@ def main() -> None:
         val = corpora.load(Recipe.load("multi30k-annotated").data, None).val
         result["samples"] = [sample(translator, *pair) for pair in val.pairs[:SAMPLES]]
         picture = IMAGES / "reproduction-attention.png"
-        figures.save(figures.attention(translator.explain(DRAWN)), picture)
+        figures.save(attention.on_one_page(translator.explain(DRAWN)), picture)
         half = Image.open(picture).convert("RGB").reduce(2)  # 144 maps make a large file
         half.quantize(dither=Image.Dither.NONE).save(picture, optimize=True)
     options.out.write_text(

@@ -21,7 +21,7 @@ from seq2see.layers.scores import SCORES
 from seq2see.layers.trace import Trace
 from seq2see.models.build import KINDS
 from seq2see.recipe.schema import Recipe, TrainConfig
-from seq2see.see import figures
+from seq2see.see import attention, figures
 from seq2see.tasks.predict import token_loss
 from seq2see.tasks.table import load
 from seq2see.text import captions
@@ -272,11 +272,11 @@ def test_a_run_trains_translates_scores_explains_and_draws(
     assert again.score(["zwei"], ["two"]) == translator.score(["zwei"], ["two"]) < [0.0]
     explanation = again.explain("zwei vier")
     if recipe.model.attend:
-        figures.save(figures.attention(explanation), tmp_path / "a.png")
+        figures.save(attention.on_one_page(explanation), tmp_path / "a.png")
         assert matplotlib.image.imread(tmp_path / "a.png").std() > 0.01
     else:
         with pytest.raises(InputError, match=r"^this model has no attention to draw$"):
-            figures.attention(explanation)
+            attention.draw(explanation)
     if tiny.kind == "transformer":
         convert.refuse(again.recipe, again.tokenizers)
         return

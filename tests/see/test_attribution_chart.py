@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seq2see.see import attribution_chart
+from seq2see.see import attribution_chart, figures
 from seq2see.see.attribution import METHODS, Attribution
 
 VALUES = torch.tensor([[0.5, -2.0, 0.1], [0.25, 1.0, 0.0]])
@@ -18,8 +18,8 @@ def test_rows_are_target_tokens_and_columns_source_tokens(method: str) -> None:
     axes, bar = figure.axes
     (image,) = axes.images
     assert image.get_array().tolist() == values.tolist()
-    assert [label.get_text() for label in axes.get_xticklabels()] == SOURCE
-    assert [label.get_text() for label in axes.get_yticklabels()] == TARGET
+    assert [label.get_text() for label in axes.get_xticklabels()] == figures.shown(SOURCE)
+    assert [label.get_text() for label in axes.get_yticklabels()] == figures.shown(TARGET)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("source token", "target token")
     assert image.get_clim() == ((-2.0, 2.0) if signed else (0.0, 2.0))
     assert bar.get_ylabel() == METHODS[method].unit

@@ -7,11 +7,11 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from seq2see.see import figures, fonts
+from seq2see.see import attention, figures, fonts
 
 
 def figure(title: str) -> Figure:
-    return figures.alignment(torch.rand(2, 2), set(), ["a", "😀"], ["x", "é\u200d"], title)
+    return attention.with_gold(torch.rand(2, 2), set(), ["a", "😀"], ["x", "é\u200d"], title)
 
 
 def test_a_font_that_has_the_character_is_added() -> None:
@@ -33,7 +33,8 @@ def test_a_character_that_no_font_has_is_named_in_one_line(
     monkeypatch.setattr(fonts, "_installed", dict)
     path = tmp_path / f"a.{ending}"
     figures.save(figure("你好 漢 🎉"), path)
-    line = f"{path}: no installed font has 你 好 漢 🎉; boxes stand for them\n"
+    packages = "on Debian, apt install fonts-noto-cjk fonts-symbola brings them"
+    line = f"{path}: no installed font has 你 好 漢 🎉; boxes stand for them ({packages})\n"
     # A viewer of SVG has fonts of its own.
     assert capsys.readouterr() == ("", line if ending == "png" else "")
     assert path.stat().st_size > 1000
@@ -42,3 +43,12 @@ def test_a_character_that_no_font_has_is_named_in_one_line(
 def test_plain_text_needs_no_other_font(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "_installed", None)
     assert fonts.complete(figure("Straße → √d")) == set()
+
+
+@pytest.mark.parametrize(
+    ("characters", "package"),
+    [("漢ア한。", "fonts-noto-cjk"), ("😀", "fonts-symbola"), ("אबग", "fonts-noto-core")],
+)
+def test_the_package_of_a_script_is_named(characters: str, package: str) -> None:
+    for character in characters:
+        assert f"apt install {package} brings" in fonts.warning({character})

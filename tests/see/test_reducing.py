@@ -16,8 +16,8 @@ from seq2see.cli import main as cli
 from seq2see.errors import InputError
 from seq2see.layers.reduction.plans import SoftPruning
 from seq2see.models.reduced import plan_of, with_plan, with_pruning
-from seq2see.see import reducing
-from seq2see.see.reducing import ReductionTrace
+from seq2see.see import reducing, reduction_charts, reduction_trace
+from seq2see.see.reduction_trace import ReductionTrace
 
 See = Callable[..., tuple[int, str, str]]
 TOKENS = ["▁drei", "▁ach", "t", "▁$vier", "</s>"]
@@ -46,19 +46,26 @@ def test_each_layer_has_a_line_with_its_reduction() -> None:
         "layer 2: 3 of 5 tokens · 60% FLOPs · merged: ▁drei + ▁$vier, ▁ach + t",
         "layer 3: 2 of 5 tokens · 30% FLOPs · merged: ▁drei + ▁$vier · pruned: ▁ach, t",
     ]
-    assert reducing.groups([0, 1, -1, 0, 2, -1]) == [[0, 3]]
+    assert reduction_trace.groups([0, 1, -1, 0, 2, -1]) == [[0, 3]]
 
 
 def test_words_are_joined_and_fade() -> None:
-    figure = reducing.draw_text(TRACE, TOKENS, "drei acht $vier")
+    figure = reduction_charts.draw_text(TRACE, TOKENS, "drei acht $vier")
     (axes,) = figure.axes
-    words = [text for text in axes.texts if text.get_text() in TOKENS]
-    assert [text.get_text() for text in words] == TOKENS * 4
-    faded = [to_hex(text.get_color()) == reducing.FADED for text in words]
+    shown = ["·drei", "·ach", "t", "·$vier", "</s>"]
+    words = [text for text in axes.texts if text.get_text() in shown]
+    assert [text.get_text() for text in words] == shown * 4
+    faded = [to_hex(text.get_color()) == reduction_charts.FADED for text in words]
     assert faded == [False] * 15 + [False, True, True, False, False]
     boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
     assert len(boxes) == 1 + 3 + 2  # neighbours share a box, others have one each
     assert len(axes.lines) == 2  # from ▁drei to ▁$vier, in the last two layers
+    colours = [to_hex(box.get_edgecolor()) for box in boxes]
+    first, second = colours[:2]
+    assert first != second and colours == [first, second, second, first, second, second]
+    assert figure.get_supxlabel() == (
+        "joined boxes of one colour are one token from that layer on; grey words are pruned"
+    )
     figure.draw_without_rendering()
 
 
@@ -74,7 +81,7 @@ def test_patches_are_outlined_and_pruned_ones_are_white(channels: int, first: in
         first,
         first + 2,
     ]  # two rows of three patches
-    figure = reducing.draw_picture(
+    figure = reduction_charts.draw_picture(
         ReductionTrace([places], [1.0], [2.0]), pixels, (2, 3), "a $picture"
     )
     before, after = (axes for axes in figure.axes if axes.get_title())
@@ -82,14 +89,21 @@ def test_patches_are_outlined_and_pruned_ones_are_white(channels: int, first: in
         "input",
         f"layer 1\n{3 + first} of {6 + first} tokens · 50% FLOPs",
     )
-    assert not before.patches
     tints = {
         patch.get_xy(): to_hex(patch.get_facecolor())
         for patch in after.patches
-        if isinstance(patch, Rectangle)
+        if isinstance(patch, Rectangle) and patch.get_xy()[1] < 4
     }
-    one = reducing.group_colour([0])
-    assert tints == {(0.0, 0.0): one, (2.0, 0.0): one, (2.0, 2.0): one, (4.0, 0.0): "#ffffff"}
+    three = to_hex(reduction_charts.SIZES(reduction_charts.NORM(3)))
+    assert tints == {
+        (0.0, 0.0): three,
+        (2.0, 0.0): three,
+        (2.0, 2.0): three,
+        (4.0, 0.0): "#ffffff",
+    }
+    names = [text.get_text() for text in after.texts]
+    assert names == ["class token: alone"] * first
+    assert figure.get_supxlabel() == "hatched: pruned"
     borders: Any = after.collections[0]
     assert len(borders.get_segments()) == 5
     figure.draw_without_rendering()
@@ -114,7 +128,10 @@ def test_the_commands_draw_and_print(see: See, trained: Path, tmp_path: Path) ->
             "--neighbours restricts which words --merge merges; give both",
         ),
         (("merging", *model, " ", *out, "--merge", 1), "the text has 0 tokens"),
-        (("merging", *model, text, "--out", "x.gif", "--merge", 1), "must end in .png or .svg"),
+        (
+            ("merging", *model, text, "--out", "x.gif", "--merge", 1),
+            "must end in .png, .svg or .html",
+        ),
     ):
         code, _, error = see(*arguments)
         assert code == 2 and says in error
@@ -133,8 +150,8 @@ def test_a_picture_is_followed_through_its_model(see: See, pictured: Path, tmp_p
 def test_soft_thresholds_are_taken_hard(trained: Path) -> None:
     subject = reducing.read_subject(trained, "drei acht vier fünf sechs")
     soft = with_plan(subject.model, SoftPruning([9.0], temperature=0.01, penalty=0.1))
-    trace = reducing.follow(soft, subject.batch)
-    assert trace == reducing.follow(with_pruning(subject.model, [9.0]), subject.batch)
+    trace = reduction_trace.follow(soft, subject.batch)
+    assert trace == reduction_trace.follow(with_pruning(subject.model, [9.0]), subject.batch)
     assert trace.remaining() == [1]  # </s> is protected
     assert isinstance(plan_of(soft), SoftPruning)
 

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from seq2see.bench.reduce import TOLERANCE, TRAINED, UNTOUCHED, Frontier, Row
 from seq2see.see.figures import BLUE, GREEN, GREY, RED, label
+from seq2see.see.labels import name_points
 from seq2see.see.tables import table
 
 HEADS = ["", "a second", "faster", "encoder", "faster", "GFLOPs", "of all", "tokens left", "MB"]
@@ -65,10 +66,10 @@ def _cells(row: Row, untouched: Row) -> list[str]:
 
 def draw(frontier: Frontier) -> Figure:
     """Plot quality against the speed of the model and of its encoder, and against operations."""
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = Figure(figsize=(15, 5), layout="constrained")
     figure.suptitle(
         "Up and to the right is better; dotted: random tokens, which show what the choice is worth",
-        fontsize=9,
+        fontsize=10,
     )
     whole, encoder, work = figure.subplots(1, 3, sharey=True)
     first = frontier.rows[0]
@@ -81,6 +82,16 @@ def draw(frontier: Frontier) -> Figure:
     _panel(work, frontier, lambda row: 100 * row.gflops_share)
     label(work, "operations of the encoder", "% of the untouched model's GFLOPs", name)
     work.invert_xaxis()  # fewer are better
+    handles, labels = whole.get_legend_handles_labels()
+    for axes in (whole, encoder, work):
+        axes.get_legend().remove()
+        axes.margins(0.1)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8
+    )
+    _name_amounts(whole, frontier, lambda row: row.per_second / first.per_second)
+    _name_amounts(encoder, frontier, lambda row: row.encoded_per_second / first.encoded_per_second)
+    _name_amounts(work, frontier, lambda row: 100 * row.gflops_share)
     return figure
 
 
@@ -94,10 +105,13 @@ def _panel(axes: Axes, frontier: Frontier, across: Callable[[Row], float]) -> No
         x = [across(row) for row in (first, *rows)]
         y = [row.quality for row in (first, *rows)]
         axes.plot(x, y, style, color=colour, markersize=4, linewidth=1, label=kind)
-        for row in rows:
-            amount = "" if kind == TRAINED.kind or row.shares else f"{row.amount:g}"
-            point = (across(row), row.quality)
-            axes.annotate(
-                amount, point, (3, 3), textcoords="offset points", fontsize=6, color=colour
-            )
     axes.plot(across(first), first.quality, "*", label=UNTOUCHED.kind, **STAR)
+
+
+def _name_amounts(axes: Axes, frontier: Frontier, across: Callable[[Row], float]) -> None:
+    """Write the amount of each setting beside its point, over no other point or name."""
+    named = [row for row in frontier.rows if row.kind in STYLES and row.kind != TRAINED.kind]
+    named = [row for row in named if not row.shares]
+    points = [(across(row), row.quality) for row in named]
+    colours = [STYLES[row.kind][0] for row in named]
+    name_points(axes, points, [f"{row.amount:g}" for row in named], colours)

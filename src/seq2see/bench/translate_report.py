@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from seq2see.bench.translate import Frontier, Recommended, Row
+from seq2see.see.labels import name_points
 from seq2see.see.tables import table
 
 HEADS = ["engine", "precision", "beam", "batch", "workers × threads"]
@@ -22,12 +23,11 @@ POINT: dict[str, Any] = {"markersize": 7, "markeredgecolor": "white", "zorder": 
 CIRCLE: dict[str, Any] = {
     "color": "black",
     "fillstyle": "none",
-    "markersize": 15,
+    "markersize": 11,
     "markeredgewidth": 0.8,
     "zorder": 5,
 }
-# White behind small letters, so that they stand out from lines.
-LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
+LABEL = "#555555"
 
 
 def report(frontier: Frontier) -> list[str]:
@@ -71,23 +71,25 @@ def _cells(row: Row) -> list[str]:
 
 def draw(frontier: Frontier) -> Figure:
     """Plot throughput against latency, one point per setting; recommended ones are circled."""
-    figure = Figure(figsize=(9, 5), layout="constrained")
+    figure = Figure(figsize=(10, 5.6), layout="constrained")
     rule = frontier.recommended.rule
     figure.suptitle(f"Up and to the left is better; circled: {rule}", fontsize=9)
     axes = figure.subplots()
     beams = sorted({row.beam for row in frontier.rows})
     purposes = _purposes(frontier.recommended)
     several = _several_batches(frontier.rows)
+    names: list[str] = []
     for row in frontier.rows:
         _point(axes, row, MARKS[beams.index(row.beam) % len(MARKS)])
-        parallelism = f"{row.workers} × {row.threads}" + f", {row.batch}" * several
+        names.append(f"{row.workers} × {row.threads}" + f", {row.batch}" * several)
         if row in purposes:
             _circle(axes, row)
-            _note(axes, row, f"{purposes[row]}: {parallelism}", -11, weight="bold")
-        else:
-            _note(axes, row, parallelism, -9, color="#555555")
+            names[-1] += f": {purposes[row]}"
     _scale(axes)
     _legend(axes, "small figures: workers × threads" + ", batch" * several)
+    points = [(row.p50_ms, row.sentences_per_second) for row in frontier.rows]
+    colours = ["black" if row in purposes else LABEL for row in frontier.rows]
+    name_points(axes, points, names, colours)
     return figure
 
 
@@ -108,27 +110,11 @@ def _circle(axes: Axes, row: Row) -> None:
     axes.plot(row.p50_ms, row.sentences_per_second, "o", **CIRCLE)
 
 
-def _note(axes: Axes, row: Row, text: str, offset: int, **style: Any) -> None:
-    axes.annotate(
-        text,
-        (row.p50_ms, row.sentences_per_second),
-        (offset, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        fontsize=7,
-        bbox=LABEL_BOX,
-        **style,
-    )
-
-
 def _scale(axes: Axes) -> None:
     axes.set(xscale="log", yscale="log")
     axes.set_xlabel("ms per sentence: the median, and a line to the 99th percentile", fontsize=9)
     axes.set_ylabel("sentences per second, in batches", fontsize=9)
     axes.margins(0.1, 0.08)
-    left, right = axes.get_xlim()
-    axes.set_xlim(left * (left / right) ** 0.2)  # room for the labels left of the points
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
@@ -158,5 +144,5 @@ def _purposes(recommended: Recommended) -> dict[Row, str]:
     purposes: dict[Row, str] = {}
     for row, purpose in ((recommended.throughput, "throughput"), (recommended.latency, "latency")):
         if row is not None:
-            purposes[row] = f"{purposes[row]}\nand {purpose}" if row in purposes else purpose
+            purposes[row] = f"{purposes[row]} and {purpose}" if row in purposes else purpose
     return purposes

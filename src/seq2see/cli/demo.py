@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from seq2see.recipe.schema import Recipe
-from seq2see.see import alignment, figures
+from seq2see.see import alignment, attention, figures
 from seq2see.tasks.run import train
 from seq2see.tasks.translator import Translator
 from seq2see.text import captions
@@ -34,7 +34,8 @@ def demo(out: Path, minutes: float | None, device: str, console: Console) -> Non
     for caption in [example, *captions.generate("test_structures", 2)]:
         translation = escape(translator.translate([caption.source])[0])
         console.print(f"[dim]{caption.source}[/dim]\n[cyan]{translation}[/cyan]", highlight=False)
-    figures.save(figures.attention(translator.explain(example.source)), out / "attention.png")
+    cross = attention.on_one_page(translator.explain(example.source), "cross")
+    figures.save(cross, out / "attention.png")
     console.print(_next_steps(out, example.source), highlight=False, markup=False, soft_wrap=True)
     if sys.stdin.isatty() and sys.stdout.isatty():
         _converse(translator, console)
@@ -63,7 +64,7 @@ def _show_alignment(translator: Translator, example: Caption, out: Path, console
         highlight=False,
     )
     for caption, weights in alignment.cross_attention(translator, [example]):
-        figure = figures.alignment(
+        figure = attention.with_gold(
             weights[name][head],
             set(caption.alignment),
             captions.words(caption.source),
@@ -76,7 +77,7 @@ def _show_alignment(translator: Translator, example: Caption, out: Path, console
 def _next_steps(out: Path, example: str) -> str:
     command = Path(sys.argv[0])  # as it was called, since it may not be on the PATH
     return (
-        f"\nevery head for the first sentence: {out}/attention.png\n"
+        f"\nevery head of the cross-attention for the first sentence: {out}/attention.png\n"
         f"the best head beside the gold alignment: {out}/alignment.png\n\n"
         f'your own sentence:  {command} translate --model {out} "{example}"\n'
         f'your own picture:   {command} see attention --model {out} "{example}" --out a.png\n'

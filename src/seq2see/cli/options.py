@@ -30,6 +30,8 @@ RecipeName = Annotated[
 Model = Annotated[Path, typer.Option("--model", help="The model directory.")]
 Data = Annotated[Path | None, typer.Option("--data", help="The folder of the corpus.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Drawing = Annotated[Path, typer.Option("--out", help="A .png, .svg or .html file.")]
+Dark = Annotated[bool, typer.Option("--dark", help="Draw on a dark ground, for dark slides.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Override a recipe key: train.lr=0.002.")

@@ -2,6 +2,7 @@
 
 from matplotlib.figure import Figure
 
+from seq2see.see import figures
 from seq2see.see.attribution import METHODS, Attribution
 
 SEQUENTIAL = "Blues"
@@ -11,7 +12,8 @@ DIVERGING = "RdBu"  # safe for colour blindness; blue speaks for a target token,
 def draw(attribution: Attribution) -> Figure:
     """Draw the values with their colour bar; the colours of signed ones are symmetric about 0."""
     method = METHODS[attribution.method]
-    rows, columns = attribution.target_tokens, attribution.source_tokens
+    rows = figures.shown(attribution.target_tokens)
+    columns = figures.shown(attribution.source_tokens)
     size = (2.6 + 0.26 * len(columns), 1.9 + 0.22 * len(rows))
     figure = Figure(figsize=(max(size[0], 5.0), size[1]), layout="constrained")
     figure.suptitle(method.title.capitalize(), fontsize=10, fontweight="bold")

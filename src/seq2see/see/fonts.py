@@ -6,6 +6,18 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+# Debian's packages that have the letters of other scripts, by the first and last of these.
+PACKAGES = {
+    "fonts-noto-cjk": [
+        ("\u2e80", "\ua4cf"),
+        ("\uac00", "\ud7ff"),
+        ("\uf900", "\ufaff"),
+        ("\uff00", "\uffef"),
+        ("\U00020000", "\U0003ffff"),
+    ],
+    "fonts-symbola": [("\U0001f000", "\U0001faff")],
+}
+OTHER_PACKAGE = "fonts-noto-core"
 PLACEHOLDERS = "Last Resort High-Efficiency"  # Matplotlib's font of boxes for all characters
 
 
@@ -50,3 +62,18 @@ def _characters(path: str) -> frozenset[str]:
         return frozenset(map(chr, font_manager.get_font(path).get_charmap()))
     except (RuntimeError, OSError):  # a kind of font that Matplotlib cannot read
         return frozenset()
+
+
+def warning(missing: set[str]) -> str:
+    """Name the characters that no font has, and the Debian packages that bring them."""
+    packages = sorted({_package(character) for character in missing})
+    characters = " ".join(sorted(missing))
+    install = f"on Debian, apt install {' '.join(packages)} brings them"
+    return f"no installed font has {characters}; boxes stand for them ({install})"
+
+
+def _package(character: str) -> str:
+    for package, ranges in PACKAGES.items():
+        if any(first <= character <= last for first, last in ranges):
+            return package
+    return OTHER_PACKAGE

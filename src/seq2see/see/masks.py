@@ -16,6 +16,7 @@ from torch import Tensor
 from seq2see.errors import InputError
 from seq2see.layers.mask_patterns import order_mask, packed_mask, prefix_mask, window_mask
 from seq2see.layers.masks import causal_mask, padding_mask
+from seq2see.see.numbers import Numbers
 from seq2see.text.specials import PAD, SPECIALS, UNKNOWN
 
 KINDS = [
@@ -160,6 +161,22 @@ def _grid(table: Table) -> list[str]:
         rows.append([word, *(letters or OPEN for letters in reasons)])
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
+
+
+def numbers(tables: Sequence[Table]) -> list[Numbers]:
+    """List the tables as those of a page: the letters of the reasons, or ■."""
+    head = "query ↓  key →"
+    return [
+        Numbers(
+            f"{table.kind}: {' '.join(table.rule.split())}",
+            [head, *table.words],
+            [
+                [word, *(letters or OPEN for letters in reasons)]
+                for word, reasons in zip(table.words, table.reasons, strict=True)
+            ],
+        )
+        for table in tables
+    ]
 
 
 def draw(tables: Sequence[Table]) -> Figure:

@@ -18,7 +18,7 @@ from seq2see.models.diffusion import Grid, Place
 from seq2see.models.merged import MergedDiffusion
 from seq2see.pictures.prompts import words_of
 from seq2see.see.pictures import HEAT, overlay
-from seq2see.see.reducing import draw_borders
+from seq2see.see.reduction_charts import draw_borders
 from seq2see.tasks.painter import Painter
 
 SIDE = 1.2  # inches, of a picture
