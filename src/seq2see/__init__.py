@@ -7,6 +7,7 @@ Train a model, open it, and use it:
     translator.translate(["Ein Hund bellt."])         the best translation of each text
     translator.score(sources, targets)                log-probabilities of given translations
     translator.explain("Ein Hund bellt.").weights     every attention map, by layer
+    translator.explain("Ein Hund bellt.").save("a.html")    all of them drawn; or plot() them
     seq2see.load_language("runs/captions-language")   a LanguageModel: generate, fill, classify
     seq2see.load_pictures("runs/vit-digits")          a PictureModel: classify, explain
     seq2see.load_painter("runs/scenes")               a Painter: paint pictures from prompts

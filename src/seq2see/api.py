@@ -3,7 +3,6 @@
 from seq2see.batches import Batch as Batch
 from seq2see.batches import collate as collate
 from seq2see.ct2.engine import Engine as Engine
-from seq2see.ct2.engines import load as load
 from seq2see.decoding.denoising import Denoising as Denoising
 from seq2see.decoding.denoising import denoise as denoise
 from seq2see.decoding.hypotheses import Hypothesis as Hypothesis
@@ -60,15 +59,16 @@ from seq2see.models.unet import UNet as UNet
 from seq2see.models.vit import VisionTransformer as VisionTransformer
 from seq2see.recipe.schema import Recipe as Recipe
 from seq2see.scoring.likelihood import Scored as Scored
+from seq2see.see.explanation import Explanation as Explanation
+from seq2see.see.translator import Translator as Translator
+from seq2see.see.translator import load as load
+from seq2see.see.translator import train as train
 from seq2see.tasks.one_sided import LanguageModel as LanguageModel
 from seq2see.tasks.painter import Painter as Painter
 from seq2see.tasks.picture_model import PictureModel as PictureModel
-from seq2see.tasks.run import train as train
 from seq2see.tasks.table import load_language as load_language
 from seq2see.tasks.table import load_painter as load_painter
 from seq2see.tasks.table import load_pictures as load_pictures
-from seq2see.tasks.translator import Explanation as Explanation
-from seq2see.tasks.translator import Translator as Translator
 from seq2see.training.denoising import denoising_loss as denoising_loss
 from seq2see.training.denoising import draw_noise as draw_noise
 from seq2see.training.loss import smoothed_loss as smoothed_loss

@@ -45,7 +45,7 @@ def test_every_layer_and_head_has_its_panel(translator: Translator) -> None:
 def test_axes_are_named_and_not_swapped(explanation: Explanation) -> None:
     (table,) = numbers_of(attention.draw_head(explanation, "cross", 1, 2))
     assert table.head == [
-        "query: target token predicted ↓  key: source token →",
+        "target query position ↓  source key position →",
         "·a",
         "b",
         "·c",

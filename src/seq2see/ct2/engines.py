@@ -1,7 +1,7 @@
 """The engines of translation: PyTorch for model directories, CTranslate2 for exported ones."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING
 
 from seq2see.ct2 import engine as ct2
 from seq2see.ct2.engine import Engine
@@ -13,32 +13,6 @@ if TYPE_CHECKING:
 ENGINES = ("torch", "ct2")
 
 
-@overload
-def load(
-    directory: str | Path,
-    device: str = "auto",
-    merge: int | None = None,
-    *,
-    engine: Literal["torch"],
-) -> "Translator": ...
-@overload
-def load(
-    directory: str | Path,
-    device: str = "auto",
-    merge: int | None = None,
-    *,
-    engine: Literal["ct2"],
-    alone: bool = False,
-) -> Engine: ...
-@overload
-def load(
-    directory: str | Path,
-    device: str = "auto",
-    merge: int | None = None,
-    *,
-    engine: str | None = None,
-    alone: bool = False,
-) -> "Translator | Engine": ...
 def load(
     directory: str | Path,
     device: str = "auto",

@@ -11,17 +11,12 @@ from torch import Tensor
 
 from seq2see.errors import InputError
 from seq2see.see.figures import ATTENTION, head_title, layer_and_head, shown
-from seq2see.tasks.translator import Explanation
+from seq2see.tasks.translator import AXES, Explanation
 
 COLOURS = "Blues"
 DARK_CELL = 0.55  # weights from here on have white figures on them
 SMALLEST_FIGURE = 0.05  # smaller weights of a large map are not written out
 KINDS = {"encoder": "encoder.self", "decoder": "decoder.self", "cross": "decoder.cross"}
-AXES = {  # names of the rows and columns of each kind of attention
-    "encoder.self": ("query: source token", "key: source token"),
-    "decoder.self": ("query: target token read", "key: target token read"),
-    "decoder.cross": ("query: target token predicted", "key: source token"),
-}
 TITLE_WIDTH = 6.5  # inches, for the longest of the titles
 PAGE_HEIGHT = 12.0  # inches; what is taller is cut between kinds and layers
 WORD_MARK = "· marks the space before a word"
@@ -80,9 +75,11 @@ def draw(
     return [_page(explanation, [part]) for block in blocks for part in block.split()]
 
 
-def on_one_page(explanation: Explanation, kind: str | None = None) -> Figure:
-    """Draw every head of every layer, or of one kind of attention, as one picture of any height."""
-    return _page(explanation, _blocks(explanation, kind, None))
+def on_one_page(
+    explanation: Explanation, kind: str | None = None, layer: int | None = None
+) -> Figure:
+    """Draw the same as one picture of any height."""
+    return _page(explanation, _blocks(explanation, kind, layer))
 
 
 def _page(explanation: Explanation, blocks: Sequence[Block]) -> Figure:
@@ -123,19 +120,11 @@ def _blocks(explanation: Explanation, kind: str | None, layer: int | None) -> li
             _check_number("--layer", layer, len(layers), ATTENTION[name])
             layers = {layer: layers[layer]}
         if layers:
-            blocks.append(Block(name, layers, *_tokens(explanation, name)))
+            first = name.replace(".", f".{next(iter(layers))}.")
+            blocks.append(Block(name, layers, *explanation.tokens(first)))
     if not blocks:
         raise InputError(f"this model has no {ATTENTION[KINDS[kind]]} to draw" if kind else NOTHING)
     return blocks
-
-
-def _tokens(explanation: Explanation, kind: str) -> tuple[list[str], list[str]]:
-    """Tokens of the rows and columns of a kind of attention."""
-    return {
-        "encoder.self": (explanation.source_tokens, explanation.source_tokens),
-        "decoder.self": (explanation.target_in, explanation.target_in),
-        "decoder.cross": (explanation.target_out, explanation.source_tokens),
-    }[kind]
 
 
 def _layers(weights: dict[str, Tensor], kind: str) -> dict[int, Tensor]:

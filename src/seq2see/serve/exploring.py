@@ -116,10 +116,10 @@ def _reason(served: Served) -> str:
 def _load(served: Served) -> "Translator | None":
     if ct2.exported(served.directory):
         return None
-    from seq2see.ct2.engines import load
+    from seq2see.tasks.table import load  # needs torch
 
     try:
-        return load(served.directory, "cpu", engine="torch")
+        return load(served.directory, "cpu")
     except InputError as error:
         log("explorer", "warning", model=served.name, reason=str(error))
         return None

@@ -19,6 +19,17 @@ from seq2see.tasks.translation_engine import TranslationEngine, string
 from seq2see.text.tokenizers import Tokenizers
 
 SCORED_TOKENS = 2048  # of a batch, padding included
+AXES = {  # of a map of each kind of attention: its rows, its columns
+    "encoder.self": ("source query position", "source key position"),
+    "decoder.self": ("target query position", "target key position"),
+    "decoder.cross": ("target query position", "source key position"),
+}
+
+
+def kind_of(name: str) -> str:
+    """Name the kind of attention of a layer: "decoder.2.cross" → "decoder.cross"."""
+    stack, _, kind = name.split(".")
+    return f"{stack}.{kind}"
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,19 @@ class Explanation:
     target_in: list[str]  # the decoder's input, <s> first
     target_out: list[str]  # its predictions, </s> last
     weights: dict[str, Tensor]  # name → (H, rows, columns)
+
+    @property
+    def axes(self) -> dict[str, tuple[str, str, str]]:
+        """Names of the axes of each array of weights."""
+        return {name: ("head", *AXES[kind_of(name)]) for name in self.weights}
+
+    def tokens(self, name: str) -> tuple[list[str], list[str]]:
+        """Tokens of the rows and of the columns of a layer's maps."""
+        return {
+            "encoder.self": (self.source_tokens, self.source_tokens),
+            "decoder.self": (self.target_in, self.target_in),
+            "decoder.cross": (self.target_out, self.source_tokens),
+        }[kind_of(name)]
 
     def __repr__(self) -> str:
         texts = f"{self.source!r} → {self.target!r}"

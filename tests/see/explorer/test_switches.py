@@ -20,9 +20,12 @@ def test_a_head_that_is_off_contributes_nothing(pair: Pair) -> None:
     model: Any = without_heads(pair.translator.model, OFF)
     inputs: list[Any] = []
     linear = model.decoder[1].cross_attention.output
-    linear.register_forward_hook(lambda module, given, output: inputs.append((given[0], output)))
+    handle = linear.register_forward_hook(
+        lambda module, given, output: inputs.append((given[0], output))
+    )
     with torch.inference_mode():
         model(pair.batch)
+    handle.remove()
     ((heads, output),) = inputs
     alone = heads.clone()
     alone[..., :4] = alone[..., 8:] = 0.0  # three heads of size 4: the first and the last are off

@@ -10,20 +10,8 @@ from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
 from seq2see.see.alignment import Head
 from seq2see.see.attribution import METHODS, attribute
-from seq2see.tasks.translator import Translator
+from seq2see.tasks.translator import AXES, Translator, kind_of
 from seq2see.text.specials import UNKNOWN
-
-AXES = {
-    "encoder.self": ["source query position", "source key position"],
-    "decoder.self": ["target query position", "target key position"],
-    "decoder.cross": ["target query position", "source key position"],
-}
-
-
-def kind_of(layer: str) -> str:
-    """The kind of attention of a layer: "decoder.2.cross" → "decoder.cross"."""
-    stack, _, kind = layer.split(".")
-    return f"{stack}.{kind}"
 
 
 @torch.inference_mode()

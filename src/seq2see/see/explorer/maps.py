@@ -8,10 +8,11 @@ from torch import Tensor
 
 from seq2see.layers.masks import causal_mask
 from seq2see.see.explorer.gold import gold
-from seq2see.see.explorer.inventory import AXES, check_heads, kind_of
+from seq2see.see.explorer.inventory import check_heads
 from seq2see.see.explorer.pair import Pair, forced
 from seq2see.see.explorer.tokens import Tokens, input_tokens, source_tokens, target_tokens
 from seq2see.see.head_statistics import entropy
+from seq2see.tasks.translator import AXES, kind_of
 
 LEVELS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 
