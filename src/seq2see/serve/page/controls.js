@@ -22,7 +22,7 @@ class Control {
   }
 }
 
-/** One of several; `options(model, view, models)` lists pairs of a value and its name, the first is usual. */
+/** One of several: `options(model, view, models)` lists values and their names, the usual first. */
 export class Choice extends Control {
   constructor(name, words, options) {
     super(name, words, make("select", { onchange: (event) => this.choose(event.target.value) }));

@@ -42,12 +42,12 @@ function differingRow(words, same, width, code) {
 }
 
 /** Draw two translations below one another; words that only one of them has are shaded. */
-export function drawDifference({ name, title, note, texts, code, width, tables, data }) {
+export function drawDifference({ name, title, note, texts, code, width, table, data }) {
   const [left, right] = texts.map(({ text }) => wordsOf(text, code));
   const same = differences(left, right);
   const picture = stack([
     { title: texts[0].title, picture: differingRow(left, same.left, width, code) },
     { title: texts[1].title, picture: differingRow(right, same.right, width, code) },
   ]);
-  return { name, title, note, picture, drawing: drawLive(picture, title), tables, data };
+  return { name, title, note, picture, drawing: drawLive(picture, title), table, data };
 }

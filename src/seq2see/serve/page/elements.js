@@ -10,7 +10,8 @@ function build(element, attributes, children) {
       element.setAttribute(name, value);
     }
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  const parts = children.flat(Infinity).filter((part) => part !== null && part !== undefined);
+  element.append(...parts);
   return element;
 }
 

@@ -113,7 +113,8 @@ function follow() {
     return tell(reason);
   }
   return errands.replace(async (options) => {
-    const fetched = await room.fetch((...question) => get(...question, options), view, model, models);
+    const question = (route, body) => get(route, body, options);
+    const fetched = await room.fetch(question, view, model, models);
     if (options.signal.aborted) return;
     shown = { room, view, model, fetched };
     draw();

@@ -2,7 +2,7 @@
 
 import { drawCanvas } from "./canvas.js";
 import { colour } from "./colours.js";
-import { make } from "./elements.js";
+import { make, makeTable } from "./elements.js";
 import { drawFile } from "./svg.js";
 import { say, tag } from "./words.js";
 
@@ -28,8 +28,14 @@ th,td{padding:.25rem .6rem;border:1px solid ${colour("line")};text-align:start}
 caption{text-align:start;font-weight:600;padding:.5rem 0}`;
 }
 
-/** Build a page with a figure, its tables and its data inside. */
-function pageOf({ title, subject, note, picture, tables, data }) {
+/** Build a figure's table: the same numbers as its picture. */
+export function tableOf({ title, table: { caption = title, columns, rows } }) {
+  return makeTable(caption, columns, rows);
+}
+
+/** Build a page with a figure, its table and its data inside. */
+function pageOf(figure) {
+  const { title, subject, note, picture, data } = figure;
   const page = document.implementation.createHTMLDocument(`${title} · seq2see`);
   page.documentElement.lang = tag();
   // What ends a script or begins markup must not stand in the data.
@@ -38,12 +44,15 @@ function pageOf({ title, subject, note, picture, tables, data }) {
   });
   const width = "width=device-width, initial-scale=1";
   page.head.prepend(make("meta", { charset: "utf-8" }));
-  page.head.append(make("meta", { name: "viewport", content: width }), make("style", {}, style()));
+  page.head.append(make("meta", { name: "viewport", content: width }));
   page.body.append(make("h1", {}, title), make("p", {}, subject), make("p", {}, note ?? ""));
   if (picture) page.body.append(drawFile(picture, title));
-  page.body.append(...tables.map((table) => table.cloneNode(true)));
+  page.body.append(tableOf(figure));
   page.body.append(make("script", { type: "application/json", id: "data" }, json));
-  return `<!doctype html>\n${serialise(page.documentElement)}`;
+  // As an element, the style would be refused by the policy of this page.
+  const styled = `<style>${style()}</style></head>`;
+  const whole = serialise(page.documentElement).replace("</head>", styled);
+  return `<!doctype html>\n${whole}`;
 }
 
 function download(figure, kind) {
@@ -68,7 +77,8 @@ export function exportButtons(figure) {
   const buttons = kinds.map((kind) => {
     const label = say("saveAs", { title: figure.title, kind: kind.toUpperCase() });
     const attributes = { type: "button", "data-key": `save-${kind}`, "aria-label": label };
-    return make("button", { ...attributes, onclick: () => download(figure, kind) }, kind.toUpperCase());
+    const onclick = () => download(figure, kind);
+    return make("button", { ...attributes, onclick }, kind.toUpperCase());
   });
   return make("div", { class: "saves" }, make("span", {}, say("save")), buttons);
 }

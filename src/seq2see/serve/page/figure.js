@@ -1,25 +1,32 @@
-// A figure of a room: a title, a drawing, its numbers as tables, and its files.
+// A figure of a room: a title, a drawing, its numbers as a table, and its files.
 
 import { make } from "./elements.js";
-import { exportButtons } from "./exports.js";
+import { exportButtons, tableOf } from "./exports.js";
 import { say } from "./words.js";
+
+/** Fold the table of a figure; it is built when it is first unfolded, for it may be large. */
+function makeTwin(figure) {
+  const area = make("div", { class: "scroll", tabindex: 0, role: "group" });
+  area.ariaLabel = figure.title;
+  const fill = () => area.firstChild ?? area.append(tableOf(figure));
+  const summary = make("summary", { "data-key": "numbers" }, say("numbers"));
+  return make("details", { open: figure.unfolded, ontoggle: fill }, summary, area);
+}
 
 /** Build a figure.
  *
- * `drawing` is an element of the page and `picture` the same for files; `tables` hold its numbers,
- * `data` is the server's answer, `subject` the sentence and the model, `note` how to read it.
+ * `drawing` is an element of the page and `picture` the same for files; `table` has its numbers and
+ * is folded unless `unfolded`; `data` is the server's answer, `subject` names the sentence and the
+ * model, and `note` says how to read the figure.
  */
 export function makeFigure(figure) {
-  const { name, title, note, drawing, tables } = figure;
-  const twin = make("details", {}, make("summary", {}, say("numbers")));
-  twin.append(make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }));
-  twin.lastChild.append(...tables);
+  const { name, title, note, drawing } = figure;
   return make(
     "figure",
     { "data-name": name, class: "card-like" },
     make("figcaption", {}, make("h2", {}, title), note ? make("p", {}, note) : null),
     make("div", { class: "drawing" }, drawing),
-    make("div", { class: "below" }, tables.length > 0 ? twin : null, exportButtons(figure)),
+    make("div", { class: "below" }, makeTwin(figure), exportButtons(figure)),
   );
 }
 

@@ -1,4 +1,4 @@
-// The sentence that is looked into: its model, its translation, the beam and the heads switched off.
+// The sentence to explain: its model, its translation, the beam and the heads switched off.
 
 import { make } from "./elements.js";
 import { directionOf, nameOf } from "./languages.js";

@@ -3,6 +3,12 @@
 import { tag } from "./words.js";
 
 const CHINESE = {
+  // Models
+  "this model is an export": "该模型是导出的模型",
+  "serve the directory that it was made from to look inside":
+    "请改用导出前的目录启动服务，以便查看内部",
+  "this model cannot be opened by PyTorch": "PyTorch 无法打开该模型",
+  "the server's log says why": "原因见服务器日志",
   // Axes
   batch: "批",
   head: "头",
@@ -56,7 +62,8 @@ const CHINESE = {
   "before its ReLU": "ReLU 之前",
   "output layer": "输出层",
   normalised: "层归一化",
-  "with mean 0 and variance 1 before its gain and bias": "增益与偏置之前均值为 0、方差为 1",
+  "with mean 0 and variance 1 before its gain and bias":
+    "增益与偏置之前均值为 0、方差为 1",
   "the memory": "编码器输出（记忆）",
   "the encoder's output": "编码器的输出",
   "the decoder's output": "解码器的输出",

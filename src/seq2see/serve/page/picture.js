@@ -18,8 +18,9 @@ export function widthOf(text, size = 14, weight = 400) {
 export function shorten(text, most, size = 14, weight = 400) {
   if (widthOf(text, size, weight) <= most) return text;
   const letters = [...text];
-  while (letters.length > 1 && widthOf(`${letters.join("")}…`, size, weight) > most) letters.pop();
-  return `${letters.join("")}…`;
+  const short = () => `${letters.join("")}…`;
+  while (letters.length > 1 && widthOf(short(), size, weight) > most) letters.pop();
+  return short();
 }
 
 /** Cut a text into lines that fit a width, between words, or between characters if need be. */
@@ -27,8 +28,9 @@ export function wrap(text, most, size = 14) {
   const lines = [""];
   for (const part of text.split(/(?<=\s|\p{Script=Han})/u)) {
     const longer = lines.at(-1) + part;
-    if (lines.at(-1) !== "" && widthOf(longer.trimEnd(), size) > most) lines.push(part);
-    else lines[lines.length - 1] = longer;
+    const fits = lines.at(-1) === "" || widthOf(longer.trimEnd(), size) <= most;
+    if (fits) lines[lines.length - 1] = longer;
+    else lines.push(part);
   }
   return lines.map((line) => shorten(line.trimEnd(), most, size));
 }

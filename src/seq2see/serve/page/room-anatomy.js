@@ -2,7 +2,7 @@
 
 import { barsPicture } from "./bars.js";
 import { headChoice, layerChoice } from "./controls.js";
-import { make, makeTable } from "./elements.js";
+import { make } from "./elements.js";
 import { lookOf } from "./look.js";
 import { liveMatrix } from "./matrix.js";
 import { decimal, headName, layerName, percent, whole } from "./numbers.js";
@@ -86,7 +86,7 @@ function drawShapes({ shapes, parameters }, width) {
     note: say("shapesNote", { count: parameters }),
     picture,
     drawing: drawLive(picture, title),
-    tables: [makeTable(title, columns, rows)],
+    table: { columns, rows },
     data: { shapes, parameters },
   };
 }
@@ -114,17 +114,22 @@ function drawMask(exact, width, view) {
   const title = say("maskOf", { layer: layerName(view.layer) });
   const pick = (row) => change({ query: row });
   const live = liveMatrix(matrix, width, { key: "mask", label: title, tell, pick });
-  const table = makeTable(
-    title,
-    [say("query"), ...columns],
-    rows.map((name, row) => [
+  const table = {
+    columns: [say("query"), ...columns],
+    rows: rows.map((name, row) => [
       name,
       ...columns.map((_, column) => why(row * columns.length + column)),
     ]),
-  );
-  const data = { rows: exact.rows, columns: exact.columns, mask: exact.mask, reasons: exact.reasons };
-  const note = say("maskNote");
-  return { name: "mask", title, note, drawing: live.element, picture: live.picture, tables: [table], data };
+  };
+  return {
+    name: "mask",
+    title,
+    note: say("maskNote"),
+    drawing: live.element,
+    picture: live.picture,
+    table,
+    data: { rows: exact.rows, columns: exact.columns, mask: exact.mask, reasons: exact.reasons },
+  };
 }
 
 function drawPositions({ positions }, width) {
@@ -144,13 +149,19 @@ function drawPositions({ positions }, width) {
   };
   const words = { key: "positions", label: title, tell, pick: () => {} };
   const live = liveMatrix(matrix, width, words);
-  const table = makeTable(
+  const table = {
+    columns: [say("features"), ...columns],
+    rows: features.map((row, feature) => [rows[feature], ...row.map((value) => decimal(value, 4))]),
+  };
+  return {
+    name: "positions",
     title,
-    [say("features"), ...columns],
-    features.map((row, feature) => [rows[feature], ...row.map((value) => decimal(value, 4))]),
-  );
-  const note = say("positionsNote");
-  return { name: "positions", title, note, drawing: live.element, picture: live.picture, tables: [table], data: positions };
+    note: say("positionsNote"),
+    drawing: live.element,
+    picture: live.picture,
+    table,
+    data: positions,
+  };
 }
 
 function vector(values) {
@@ -158,26 +169,28 @@ function vector(values) {
   return values.length > MOST_NUMBERS ? `(${some}, …)` : `(${some})`;
 }
 
-function handTable({ rows, keys, size }, title) {
+function handTable({ rows, keys, size }) {
   const labels = labelsOf(keys);
   const root = Math.sqrt(size);
   const columns = [
-    say("key"), "q · k", `q · k / √${size} = q · k / ${decimal(root, 3)}`,
-    "e^(s − max)", say("weight"), say("keyVector"), say("valueVector"),
+    say("key"),
+    "q · k",
+    `q · k / √${size} = q · k / ${decimal(root, 3)}`,
+    "e^(s − max)",
+    say("weight"),
+    say("keyVector"),
+    say("valueVector"),
   ];
-  return makeTable(
-    title,
-    columns,
-    rows.map((row, index) => [
-      labels[index],
-      decimal(row.product, 5),
-      row.masked ? `−∞ (${sayPhrase(row.reason)})` : decimal(row.scaled, 5),
-      decimal(row.exp, 5),
-      decimal(row.weight, 5),
-      vector(row.key_vector),
-      vector(row.value_vector),
-    ]),
-  );
+  const numbers = rows.map((row, index) => [
+    labels[index],
+    decimal(row.product, 5),
+    row.masked ? `−∞ (${sayPhrase(row.reason)})` : decimal(row.scaled, 5),
+    decimal(row.exp, 5),
+    decimal(row.weight, 5),
+    vector(row.key_vector),
+    vector(row.value_vector),
+  ]);
+  return { columns, rows: numbers };
 }
 
 function drawByHand(hand, { exact, query }, width) {
@@ -190,15 +203,20 @@ function drawByHand(hand, { exact, query }, width) {
     value: row.masked ? sayPhrase(row.reason) : percent(row.weight),
   }));
   const picture = barsPicture(bars, width);
-  const table = handTable(hand, title);
+  const table = handTable(hand);
   const steps = [
     say("handQuery", { vector: vector(hand.query) }),
     say("handSum", { sum: decimal(hand.sum, 5) }),
     say("handOutput", { vector: vector(hand.output) }),
   ].map((words) => make("li", {}, words));
-  const drawing = make("div", {}, drawLive(picture, title), make("ol", { class: "steps" }, steps));
-  drawing.append(make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": title }, table.cloneNode(true)));
-  return { name: "by-hand", title, note: say("handNote"), picture, drawing, tables: [table], data: hand };
+  const drawing = make(
+    "div",
+    {},
+    drawLive(picture, title),
+    make("ol", { class: "steps" }, steps),
+  );
+  const figure = { name: "by-hand", title, note: say("handNote"), picture, drawing, data: hand };
+  return { ...figure, table, unfolded: true };
 }
 
 function draw({ answers: { shapes, exact, hand, query }, view, width }) {

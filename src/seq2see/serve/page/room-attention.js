@@ -2,7 +2,7 @@
 
 import { drawCanvas } from "./canvas.js";
 import { Check, Choice, headChoice, layerChoice } from "./controls.js";
-import { make, makeTable } from "./elements.js";
+import { make } from "./elements.js";
 import { scrolling } from "./figure.js";
 import { lookOf } from "./look.js";
 import { crop, readMap } from "./maps.js";
@@ -31,7 +31,8 @@ const bare = new Check("bare", "hideSpecial");
 async function fetch(get, view, model) {
   const look = lookOf(view, model);
   const maps = await get("attention", look);
-  return { maps, exact: await get("head", { ...look, layer: view.layer, head: Number(view.head) }) };
+  const place = { layer: view.layer, head: Number(view.head) };
+  return { maps, exact: await get("head", { ...look, ...place }) };
 }
 
 /** Return the tokens of a layer's query and key positions. */
@@ -90,7 +91,7 @@ function overviewTable(maps, layers, view) {
       return [headName(one.name, index), strongest(map, one, queries, keys)];
     });
   });
-  return makeTable(say("allHeads"), names, rows);
+  return { columns: names, rows };
 }
 
 function shownLabels({ pieces, special }, { bare: hide }) {
@@ -129,7 +130,7 @@ function drawOverview(maps, view, width) {
     note: say("overviewNote"),
     drawing,
     picture: stack(rows),
-    tables: [overviewTable(maps, layers, view)],
+    table: overviewTable(maps, layers, view),
     data: maps,
   };
 }
@@ -165,6 +166,7 @@ function drawHead({ exact, maps }, view, width) {
   const title = headName(exact.layer, exact.head);
   const toggle = (row) => change({ query: row === matrix.chosen ? null : row });
   const words = { key: "matrix", label: title, tell: (...cell) => tellCell(matrix, ...cell) };
+  const pick = (key) => toggle(Number(key));
   const large = liveMatrix(matrix, width, { ...words, pick: toggle });
   const lines = view.as === "lines" ? linesPicture(matrix, width) : null;
   const columns = [say("query"), ...matrix.columns, say("entropy")];
@@ -177,9 +179,9 @@ function drawHead({ exact, maps }, view, width) {
     name: "head",
     title,
     note: say(lines ? "linesNote" : "matrixNote"),
-    drawing: lines ? scrolling(drawLive(lines, title, (key) => toggle(Number(key)))) : large.element,
+    drawing: lines ? scrolling(drawLive(lines, title, pick)) : large.element,
     picture: lines ?? large.picture,
-    tables: [makeTable(title, columns, rows)],
+    table: { columns, rows },
     data: exact,
   };
 }
@@ -202,7 +204,7 @@ function drawGold({ gold, gold_words: names }, width) {
     note: say("goldNote"),
     drawing: scrolling(drawLive(picture, title)),
     picture,
-    tables: [makeTable(title, [say("target"), say("source")], links)],
+    table: { columns: [say("target"), say("source")], rows: links },
     data: { gold, gold_words: names },
   };
 }

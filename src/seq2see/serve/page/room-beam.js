@@ -1,9 +1,9 @@
-// Beam: the search as a tree; force how the translation begins, or forbid a token, and search again.
+// Beam: the search as a tree; force a beginning or forbid a token, and search again.
 
-import { barsPicture } from "./bars.js";
 import { Check, Field } from "./controls.js";
-import { make, makeTable } from "./elements.js";
+import { make } from "./elements.js";
 import { scrolling } from "./figure.js";
+import { drawHypotheses } from "./hypotheses.js";
 import { lookOf } from "./look.js";
 import { decimal, percent } from "./numbers.js";
 import { sayPhrase } from "./phrases.js";
@@ -39,7 +39,9 @@ function fetch(get, view, model) {
 /** List a node and those before it, from the start. */
 function pathTo(id, byId) {
   const path = [];
-  for (let node = byId.get(id); node !== undefined; node = byId.get(node.parent)) path.unshift(node);
+  for (let node = byId.get(id); node !== undefined; node = byId.get(node.parent)) {
+    path.unshift(node);
+  }
   return path;
 }
 
@@ -92,7 +94,7 @@ function nodeTable(nodes) {
     say(`status.${node.status}`) + (node.greedy ? ` · ${say("greedyPath")}` : ""),
     sayPhrase(node.reason),
   ]);
-  return makeTable(say("search"), keys.map((key) => say(key)), rows);
+  return { columns: keys.map((key) => say(key)), rows };
 }
 
 function drawTree({ tree, view, chosen, byId, width }) {
@@ -112,7 +114,7 @@ function drawTree({ tree, view, chosen, byId, width }) {
     note: left === null ? say("neverLeft") : say("leftAt", { step: left }),
     picture: stack([{ picture: key }, { picture }]),
     drawing,
-    tables: [nodeTable(tree.nodes)],
+    table: nodeTable(tree.nodes),
     data: tree,
   };
 }
@@ -122,10 +124,12 @@ function button(words, act, key) {
 }
 
 function drawNode(node, view, byId) {
+  const [token] = labelsOf([node.token]);
   const path = pathTo(node.id, byId).slice(1);
   const pieces = path.filter(({ token }) => token !== "</s>").map(({ token }) => token);
+  const probability = percent(Math.exp(node.log_probability));
   const facts = [
-    ["logProbability", `${decimal(node.log_probability, 4)} (${percent(Math.exp(node.log_probability))})`],
+    ["logProbability", `${decimal(node.log_probability, 4)} (${probability})`],
     ["total", decimal(node.total, 4)],
     ["normalised", decimal(node.score, 4)],
     ["state", say(`status.${node.status}`)],
@@ -136,28 +140,15 @@ function drawNode(node, view, byId) {
   const forbid = () => change({ forbid: [...already, node.token].join(" "), node: null });
   const acts = node.parent === null || node.token === "</s>" ? [] : [
     button(say("force", { prefix: textOf(pieces) }), force, "force"),
-    button(say("forbid", { token: labelsOf([node.token])[0] }), forbid, "forbid"),
+    button(say("forbid", { token }), forbid, "forbid"),
   ];
-  const title = make("h2", {}, say("nodeTitle", { step: node.step, token: labelsOf([node.token])[0] }));
-  return make("div", { class: "card-like node", "data-name": "node" }, title, make("dl", {}, facts),
-    make("div", { class: "acts" }, acts));
-}
-
-function drawFinished({ hypotheses }, width) {
-  const best = hypotheses[0].score;
-  const rows = hypotheses.map(({ text, score }) => {
-    return { label: text, share: Math.exp(score - best), value: decimal(score, 3) };
-  });
-  const picture = barsPicture(rows, width);
-  const title = say("finishedOnes");
-  const columns = [say("translation"), say("logProbability"), say("scoreShort")];
-  const table = makeTable(
-    title,
-    columns,
-    hypotheses.map((one) => [one.text, decimal(one.log_probability, 4), decimal(one.score, 4)]),
+  return make(
+    "div",
+    { class: "card-like node", "data-name": "node" },
+    make("h2", {}, say("nodeTitle", { step: node.step, token })),
+    make("dl", {}, facts),
+    make("div", { class: "acts" }, acts),
   );
-  const drawing = drawLive(picture, title);
-  return { name: "finished", title, note: say("nBestNote"), picture, drawing, tables: [table], data: hypotheses };
 }
 
 function draw({ answers: tree, view, width }) {
@@ -167,7 +158,7 @@ function draw({ answers: tree, view, width }) {
   return [
     drawTree({ tree, view, chosen, byId, width }),
     drawNode(chosen, view, byId),
-    drawFinished(tree, width),
+    drawHypotheses("finished", say("finishedOnes"), tree.hypotheses, width),
   ];
 }
 

@@ -3,11 +3,11 @@
 import { barsPicture } from "./bars.js";
 import { Choice } from "./controls.js";
 import { drawDifference } from "./differences.js";
-import { make, makeTable } from "./elements.js";
+import { make } from "./elements.js";
 import { lookOf } from "./look.js";
 import { meanMap } from "./maps.js";
-import { liveMatrix } from "./matrix.js";
 import { decimal, percent, whole } from "./numbers.js";
+import { drawTokenMap } from "./token-map.js";
 import { drawLive } from "./svg.js";
 import { labelsOf } from "./tokens.js";
 import { say } from "./words.js";
@@ -60,7 +60,7 @@ function drawTexts(sides, width) {
     })),
     code: first.model.target,
     width,
-    tables: [makeTable(title, columns.map((key) => say(key)), rows)],
+    table: { columns: columns.map((key) => say(key)), rows },
     data: sides.map(({ steps }) => steps),
   });
 }
@@ -73,40 +73,29 @@ function drawSteps({ model, steps }, index, width) {
   const picture = barsPicture(rows, width);
   const title = say("stepsOf", { model: model.name });
   const columns = ["piece", "probability", "logProbability", "entropy"].map((key) => say(key));
-  const table = makeTable(title, columns, steps.steps.map((one) => [
+  const numbers = steps.steps.map((one) => [
     one.token,
     decimal(one.probability, 6),
     decimal(one.log_probability, 4),
     decimal(one.entropy, 4),
-  ]));
+  ]);
+  const table = { columns, rows: numbers };
   const drawing = drawLive(picture, title);
-  return { name: `steps-${index}`, title, picture, drawing, tables: [table], data: steps };
+  return { name: `steps-${index}`, title, picture, drawing, table, data: steps };
 }
 
 function drawCross({ model, maps }, index, width) {
   const last = maps.layers.filter(({ kind }) => kind === "decoder.cross").at(-1);
-  const matrix = {
-    rows: labelsOf(maps.target.pieces, maps.target.special),
-    columns: labelsOf(maps.source.pieces, maps.source.special),
+  const figure = {
+    name: `cross-${index}`,
+    title: say("crossOf", { model: model.name }),
+    note: say("crossNote"),
+    queries: maps.target.pieces,
+    keys: maps.source.pieces,
     weights: meanMap(last),
-    rowAxis: say("queryPosition"),
-    columnAxis: say("keyPosition"),
+    data: { source: maps.source, target: maps.target, layer: last },
   };
-  const title = say("crossOf", { model: model.name });
-  const tell = (row, column) => {
-    if (row === null) return say("pointAt");
-    const weight = matrix.weights[row * matrix.columns.length + column].toFixed(3);
-    return say("weightCell", { row: matrix.rows[row], column: matrix.columns[column], weight });
-  };
-  const words = { key: "cross", label: title, tell, pick: () => {} };
-  const { element, picture } = liveMatrix(matrix, width, words);
-  const rows = matrix.rows.map((name, row) => [
-    name,
-    ...matrix.columns.map((_, column) => decimal(matrix.weights[row * last.columns + column], 3)),
-  ]);
-  const tables = [makeTable(title, [say("query"), ...matrix.columns], rows)];
-  const data = { source: maps.source, target: maps.target, layer: last };
-  return { name: `cross-${index}`, title, note: say("crossNote"), picture, drawing: element, tables, data };
+  return drawTokenMap(figure, width);
 }
 
 function draw({ answers: sides, width, figure }) {

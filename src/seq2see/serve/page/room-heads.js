@@ -3,7 +3,6 @@
 import { barsPicture } from "./bars.js";
 import { Check } from "./controls.js";
 import { drawDifference } from "./differences.js";
-import { makeTable } from "./elements.js";
 import { scrolling } from "./figure.js";
 import { headsOff, lookOf, toggleHead } from "./look.js";
 import { decimal, headName, shortHeadName, signed } from "./numbers.js";
@@ -94,7 +93,7 @@ function drawSwitches(view, model, width) {
     note: say("switchesNote"),
     picture,
     drawing: scrolling(drawLive(picture, title, toggle)),
-    tables: [makeTable(title, [say("head"), say("state")], rows)],
+    table: { columns: [say("head"), say("state")], rows },
     data: headsOff(view),
   };
 }
@@ -124,7 +123,7 @@ function drawChange({ plain, changed, forced }, { model, width, view }) {
     ],
     code: model.target,
     width,
-    tables: [makeTable(title, columns, rows)],
+    table: { columns, rows },
     data: { plain, changed, forced },
   });
 }
@@ -138,22 +137,21 @@ function drawRanking({ heads }, width) {
   }));
   const picture = barsPicture(rows, width);
   const title = say("ranking");
-  const table = makeTable(
-    title,
-    [say("head"), say("logProbability"), say("change")],
-    heads.map((one) => [
+  const table = {
+    columns: [say("head"), say("logProbability"), say("change")],
+    rows: heads.map((one) => [
       headName(one.layer, one.head),
       decimal(one.log_probability, 5),
       signed(one.change, 5),
     ]),
-  );
+  };
   return {
     name: "ranking",
     title,
     note: say("rankingNote"),
     picture,
     drawing: drawLive(picture, title),
-    tables: [table],
+    table,
     data: heads,
   };
 }

@@ -1,7 +1,7 @@
 // Layers: what the model would have said after each decoder layer.
 
 import { STRONGEST, textOn } from "./colours.js";
-import { make, makeTable } from "./elements.js";
+import { make } from "./elements.js";
 import { scrolling } from "./figure.js";
 import { lookOf } from "./look.js";
 import { decimal, percent } from "./numbers.js";
@@ -27,8 +27,9 @@ function cell(step, { label, chosen, wide }) {
   const weight = settled ? 700 : 400;
   const text = shorten(label, wide - 14, 14, weight);
   picture.text(wide / 2, 20, text, { fill, size: 14, weight, anchor: "middle" });
-  const rank = settled ? `✓ ${percent(step.probability)}` : say("rank", { rank: step.final_rank });
-  picture.text(wide / 2, 36, rank, { fill, size: 11.5, anchor: "middle" });
+  const rank = say("rank", { rank: step.final_rank });
+  const below = settled ? `✓ ${percent(step.probability)}` : rank;
+  picture.text(wide / 2, 36, below, { fill, size: 11.5, anchor: "middle" });
   return picture;
 }
 
@@ -77,7 +78,9 @@ function tell({ layers }, labels, chosen) {
 function draw({ answers, view, width }) {
   const { layers, target } = answers;
   const labels = labelsOf(target.pieces, target.special);
-  const cells = layers.flatMap(({ layer, steps }) => steps.map((_, column) => `${layer}.${column}`));
+  const cells = layers.flatMap(({ layer, steps }) => {
+    return steps.map((_, column) => `${layer}.${column}`);
+  });
   const chosen = cells.includes(view.cell) ? view.cell : "0.0";
   const picture = gridPicture(answers, { labels, chosen, width });
   const title = say("layerByLayer");
@@ -92,11 +95,12 @@ function draw({ answers, view, width }) {
     ]),
   );
   const keys = ["layer", "finalToken", "piece", "probability", "finalRank", "finalProbability"];
-  const drawing = make("div", {}, scrolling(drawLive(picture, title, (key) => change({ cell: key }))));
-  drawing.append(make("p", { class: "readout", role: "status" }, tell(answers, labels, chosen)));
-  const tables = [makeTable(title, keys.map((key) => say(key)), rows)];
+  const grid = drawLive(picture, title, (key) => change({ cell: key }));
+  const said = make("p", { class: "readout", role: "status" }, tell(answers, labels, chosen));
+  const drawing = make("div", {}, scrolling(grid), said);
+  const table = { columns: keys.map((key) => say(key)), rows };
   const note = say("layersNote");
-  return [{ name: "layers", title, note, picture, drawing, tables, data: answers }];
+  return [{ name: "layers", title, note, picture, drawing, table, data: answers }];
 }
 
 export const layers = {

@@ -2,14 +2,13 @@
 
 import { coursePicture } from "./bars.js";
 import { Slider, headChoice, layerChoice } from "./controls.js";
-import { make, makeTable } from "./elements.js";
+import { make } from "./elements.js";
 import { lookOf } from "./look.js";
 import { readMap } from "./maps.js";
-import { liveMatrix } from "./matrix.js";
 import { decimal, headName } from "./numbers.js";
+import { drawTokenMap } from "./token-map.js";
 import { stack } from "./picture.js";
 import { drawLive } from "./svg.js";
-import { labelsOf } from "./tokens.js";
 import { say } from "./words.js";
 
 const update = new Slider("update", "checkpoint", ({ checkpoints }) => checkpoints);
@@ -56,34 +55,22 @@ function drawCourse(checkpoints, chosen, width, model) {
     note: say("courseNote"),
     picture,
     drawing: make("div", {}, text, drawLive(picture, title)),
-    tables: [makeTable(title, columns.map((key) => say(key)), rows)],
+    table: { columns: columns.map((key) => say(key)), rows },
     data: checkpoints,
   };
 }
 
-function drawMap(now, { rows: queries, columns: keys }, view, width) {
-  const matrix = {
-    rows: labelsOf(queries),
-    columns: labelsOf(keys),
+function drawMap(now, { rows, columns }, view, width) {
+  const figure = {
+    name: "map",
+    title: headName(view.layer, view.head),
+    note: say("mapNote", { update: now.update }),
+    queries: rows,
+    keys: columns,
     weights: readMap(now.map),
-    rowAxis: say("queryPosition"),
-    columnAxis: say("keyPosition"),
+    data: now,
   };
-  const title = headName(view.layer, view.head);
-  const tell = (row, column) => {
-    if (row === null) return say("pointAt");
-    const weight = matrix.weights[row * matrix.columns.length + column].toFixed(2);
-    return say("weightCell", { row: matrix.rows[row], column: matrix.columns[column], weight });
-  };
-  const words = { key: "map", label: title, tell, pick: () => {} };
-  const { element, picture } = liveMatrix(matrix, width, words);
-  const across = matrix.columns.length;
-  const rows = matrix.rows.map((name, row) => [
-    name, ...matrix.weights.slice(row * across, (row + 1) * across).map((one) => decimal(one)),
-  ]);
-  const tables = [makeTable(title, [say("query"), ...matrix.columns], rows)];
-  const note = say("mapNote", { update: now.update });
-  return { name: "map", title, note, picture, drawing: element, tables, data: now };
+  return drawTokenMap(figure, width);
 }
 
 function draw({ answers: { checkpoints, named }, view, model, width }) {

@@ -2,7 +2,7 @@
 
 import { barsPicture } from "./bars.js";
 import { Choice } from "./controls.js";
-import { makeTable } from "./elements.js";
+import { drawHypotheses } from "./hypotheses.js";
 import { beamOf, lookOf } from "./look.js";
 import { decimal, percent } from "./numbers.js";
 import { stack } from "./picture.js";
@@ -53,20 +53,19 @@ function drawReasons({ steps, scores, view, model, width, chosen }) {
       picture: tokenRow(targetTokens, width, model.target) },
   ], 24);
   const title = say("reasons");
-  const table = makeTable(
-    title,
-    [say("target"), ...sourceLabels],
-    scores.values.map((values, index) => {
+  const table = {
+    columns: [say("target"), ...sourceLabels],
+    rows: scores.values.map((values, index) => {
       return [targetLabels[index], ...values.map((value) => decimal(value, 4))];
     }),
-  );
+  };
   return {
     name: "words",
     title,
     note: sayName(`about.${view.method}`, ""),
     picture,
     drawing: drawLive(picture, title, (key) => change({ word: key })),
-    tables: [table],
+    table,
     data: { translation: steps, attribution: scores },
   };
 }
@@ -85,52 +84,25 @@ function drawStep({ steps }, width, chosen) {
   const picture = barsPicture(rows, width);
   const title = say("instead", { token: shownToken });
   const columns = ["piece", "probability", "logProbability", "entropy"].map((key) => say(key));
-  const table = makeTable(
-    say("steps"),
-    [...columns, say("topFive")],
-    steps.steps.map((one) => [
+  const table = {
+    caption: say("steps"),
+    columns: [...columns, say("topFive")],
+    rows: steps.steps.map((one) => [
       one.token,
       decimal(one.probability, 6),
       decimal(one.log_probability, 4),
       decimal(one.entropy, 4),
       one.top.map((other) => `${other.token} ${decimal(other.probability, 4)}`).join(" · "),
     ]),
-  );
+  };
   return {
     name: "step",
     title,
     note: say("stepNote", { ...values, entropy: decimal(entropy, 3) }),
     picture,
     drawing: drawLive(picture, title),
-    tables: [table],
+    table,
     data: step,
-  };
-}
-
-function drawOthers({ steps }, width) {
-  const { hypotheses } = steps;
-  const best = Math.max(...hypotheses.map(({ score }) => score));
-  const rows = hypotheses.map(({ text, score }) => ({
-    label: text,
-    share: Math.exp(score - best),
-    value: decimal(score, 3),
-  }));
-  const picture = barsPicture(rows, width);
-  const title = say("nBest");
-  const columns = [say("translation"), say("logProbability"), say("scoreShort")];
-  const table = makeTable(
-    title,
-    columns,
-    hypotheses.map((one) => [one.text, decimal(one.log_probability, 4), decimal(one.score, 4)]),
-  );
-  return {
-    name: "n-best",
-    title,
-    note: say("nBestNote"),
-    picture,
-    drawing: drawLive(picture, title),
-    tables: [table],
-    data: hypotheses,
   };
 }
 
@@ -140,7 +112,7 @@ function draw({ answers: { steps, scores }, view, model, width }) {
   return [
     drawReasons({ steps, scores, view, model, width, chosen }),
     drawStep({ steps }, width, chosen),
-    drawOthers({ steps }, width),
+    drawHypotheses("n-best", say("nBest"), steps.hypotheses, width),
   ];
 }
 

@@ -92,7 +92,8 @@ export function drawLive(picture, label, pick = null) {
 /** Draw a picture for a file, on the paper of the present theme. */
 export function drawFile(picture, title) {
   const paper = makeSvg("rect", { width: "100%", height: "100%", fill: colour("card") });
-  const drawing = root(picture, [makeSvg("title", {}, title), paper, shapesOf(picture, null)].flat());
+  const name = makeSvg("title", {}, title);
+  const drawing = root(picture, [name, paper, shapesOf(picture, null)]);
   drawing.setAttribute("role", "img");
   return drawing;
 }

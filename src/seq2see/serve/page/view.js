@@ -1,4 +1,4 @@
-// The view in the address: its hash names the room and everything chosen in it, so a link reopens it.
+// The view in the address: a link to it reopens the room with everything that was chosen.
 
 const SHARED = ["model", "text", "target", "beam", "off"]; // kept from room to room
 const CHANGED = "view";
@@ -27,7 +27,7 @@ export function change(choices) {
   dispatchEvent(new Event(CHANGED));
 }
 
-/** Call `act` whenever the view changes, by a link, the reader's choice or the browser's history. */
+/** Call `act` whenever the view changes: by a link, a choice, or going back. */
 export function onView(act) {
   addEventListener("hashchange", act);
   addEventListener(CHANGED, act);
