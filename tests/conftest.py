@@ -112,6 +112,17 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def siblings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Directories of two half-trained models of different seeds, with checkpoints; read-only."""
+    folder = tmp_path_factory.mktemp("siblings")
+    settings = ("train.steps=60", "train.checkpoint_every=15", "train.average=9")
+    runs = [folder / f"seed-{seed}" for seed in (3, 4)]
+    for seed, run in enumerate(runs, start=3):
+        Toy(folder).train(run, *settings, "train.validate_sentences=2", f"train.seed={seed}")
+    return runs
+
+
+@pytest.fixture(scope="session")
 def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory of a hardly trained model of digits, beside a digit.png; read-only."""
     return _digits_run(tmp_path_factory.mktemp("pictured"))

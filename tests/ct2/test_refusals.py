@@ -6,6 +6,8 @@ import pytest
 
 from seq2see.ct2 import convert
 from seq2see.ct2.convert import positions
+from seq2see.ct2.engine import refuse_search
+from seq2see.decoding.hypotheses import Search
 from seq2see.errors import InputError
 from seq2see.recipe.schema import ModelConfig
 from seq2see.tasks.translator import Translator
@@ -49,3 +51,9 @@ def test_names_must_be_unique(translator: Translator, monkeypatch: pytest.Monkey
     monkeypatch.setattr(convert, "pieces", lambda _: ["<s>", "a", "b", "a"])
     with pytest.raises(InputError, match="the vocabulary has 'a' twice"):
         convert.refuse(translator.recipe, translator.tokenizers)
+
+
+def test_forbidden_tokens_are_for_the_other_engine() -> None:
+    refuse_search(Search())
+    with pytest.raises(InputError, match="CTranslate2 cannot forbid any; PyTorch can"):
+        refuse_search(Search(forbidden=(7,)))

@@ -14,7 +14,7 @@ from seq2see.batches import Ids, pad
 from seq2see.decoding.hypotheses import Hypothesis, Search
 from seq2see.decoding.search import beam_search, greedy, limits, search
 from seq2see.errors import InputError
-from seq2see.text.specials import BEGIN, END, PAD
+from seq2see.text.specials import BEGIN, END, PAD, UNKNOWN
 
 SOURCES: list[Ids] = [[5, 4], [6], [4, 4, 6, 5, 5, 6], [5, 6, 4], [6]]
 
@@ -179,6 +179,20 @@ def test_a_prefix_leaves_the_best_of_the_hypotheses_that_begin_with_it(
     greedily = search(model, sources, Short(beam=1, longest=5), prefixes=[prefix, []])
     assert greedily[0][0].ids[: len(prefix)] == prefix
     assert greedily[1] == search(model, sources[1:], Short(beam=1, longest=5))[0]
+
+
+@few
+@given(seed=seeds, forbidden=st.integers(UNKNOWN, 5), beam=st.sampled_from([1, 64]))
+def test_forbidden_tokens_leave_the_best_of_the_hypotheses_without_them(
+    seed: int, forbidden: int, beam: int
+) -> None:
+    model = TableModel(seed)
+    config = Short(beam=beam, longest=5, forbidden=(forbidden,))
+    (results,) = search(model, [[5, 4]], config, beam)
+    assert all(forbidden not in hypothesis.ids for hypothesis in results)
+    if beam > 1:  # wide enough for all sequences
+        every = exhaustive(model, [5, 4], config)
+        same(results, [h for h in every if forbidden not in h.ids][: len(results)])
 
 
 def test_a_prefix_must_leave_a_position() -> None:

@@ -168,3 +168,14 @@ def server(request: pytest.FixtureRequest, trained: Path, exported: Path) -> Ite
     code, log = running.stop()
     assert code == 0
     assert not [line for line in log if line["level"] == "error"]
+
+
+@pytest.fixture(scope="session")
+def pair(siblings: list[Path]) -> Iterator[Running]:
+    """A server of two models of different seeds, "a" and "b"; its log must show no failure."""
+    models = [f"--model={name}={place}" for name, place in zip("ab", siblings, strict=True)]
+    running = Running(*models, "--engine", "torch")
+    yield running
+    code, log = running.stop()
+    assert code == 0
+    assert not [line for line in log if line["level"] == "error"]

@@ -248,6 +248,8 @@ def refuse_search(config: Search) -> None:
             f"decode.min_length = {config.min_length}: must be 0 for CTranslate2, "
             "which searches differently with a minimum length"
         )
+    if config.forbidden:
+        raise InputError("forbidden tokens: CTranslate2 cannot forbid any; PyTorch can")
 
 
 def pieces(tokenizer: tokenizers.Tokenizer) -> Pieces:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe
+from seq2see.text.specials import END
 
 Prefixes = Sequence[Sequence[int]]  # forced first target tokens of each source
 
@@ -21,6 +22,7 @@ class Search:
     max_ratio: float = 2.0  # at most max_ratio × source tokens + 10 target tokens
     min_length: int = 0
     most: int | None = None  # target positions of the model, </s> included; None: unlimited
+    forbidden: tuple[int, ...] = ()  # tokens that no hypothesis may have
 
     @classmethod
     def of(cls, recipe: Recipe, beam: int | None = None) -> "Search":
@@ -54,6 +56,8 @@ class Search:
         """Refuse more hypotheses than the beam can hold."""
         if not 1 <= n_best <= self.beam:
             raise ValueError(f"n_best ({n_best}) must be between 1 and the beam ({self.beam})")
+        if END in self.forbidden:
+            raise InputError("</s> cannot be forbidden: every hypothesis ends with it")
 
     def check_prefixes(self, sources: Sequence[Sequence[int]], prefixes: Prefixes) -> None:
         """Refuse prefixes after which the model has no position left."""
@@ -62,6 +66,8 @@ class Search:
             if len(prefix) >= limit:
                 rule = f"the model takes fewer than {limit}"
                 raise InputError(f"prefixes[{index}]: {len(prefix)} tokens; {rule}")
+            if not set(self.forbidden).isdisjoint(prefix):
+                raise InputError(f"prefixes[{index}]: it has a token that is forbidden")
 
 
 @dataclass(frozen=True)

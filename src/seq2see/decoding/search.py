@@ -4,7 +4,7 @@ Shapes: B sentences, S source tokens, V vocabulary; A sentences still open, C ca
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from seq2see.batches import Ids, pad
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
+from seq2see.decoding.next_token import forced_at, likeliest
 from seq2see.errors import WorkError
 from seq2see.text.specials import BEGIN, END, PAD
 from seq2see.training.workers import share_out
@@ -51,6 +52,28 @@ class Seq2Seq(Protocol[MemoryT, StateT]):
 AnySeq2Seq = Seq2Seq[Any, Any]  # for callers to whom memory and state are opaque
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """Continuations of the open prefixes of each sentence, best first."""
+
+    totals: Tensor  # (A, C), log-probability
+    origins: Tensor  # (A, C), the prefix that a candidate continues
+    ids: Tensor  # (A, C), the token it appends
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a search, as its observer is told of it."""
+
+    active: Tensor  # (A,), the sentences that are still open
+    candidates: Candidates
+    ended: Tensor  # (A, C), True for candidates that are finished hypotheses
+    kept: Tensor  # (A, beam), ranks of the candidates that become the next open prefixes
+
+
+Observer = Callable[[Step], None]
+
+
 def search(
     model: AnySeq2Seq,
     sources: Sequence[Ids],
@@ -59,12 +82,16 @@ def search(
     device: torch.device | None = None,
     batch_tokens: int = TOKENS_PER_BATCH,
     prefixes: Prefixes | None = None,
+    observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the n best hypotheses of each source, best first, in the order of the sources.
 
-    Hypotheses begin with the tokens of their prefix, if prefixes are given.
+    Hypotheses begin with the tokens of their prefix, if prefixes are given. An observer is told
+    each step of the search for a single source.
     """
     config.check(n_best)
+    if observer is not None and len(sources) > 1:
+        raise ValueError(f"an observer follows one source, not {len(sources)}")
     if prefixes is not None:
         config.check_prefixes(sources, prefixes)
     batches = _batches(sources, config.beam, batch_tokens)
@@ -72,9 +99,10 @@ def search(
     def decode(batch: list[int]) -> list[list[Hypothesis]]:
         source = pad([[*sources[i], END] for i in batch]).to(device)
         method = greedy if config.beam == 1 else beam_search
-        if prefixes is None:
-            return method(model, source, config)
-        return method(model, source, config, pad([[*prefixes[i]] for i in batch]).to(device))
+        forced = None
+        if prefixes is not None:
+            forced = pad([[*prefixes[i]] for i in batch]).to(device)
+        return method(model, source, config, forced, observer)
 
     results: list[list[Hypothesis]] = [[] for _ in sources]
     workers = torch.get_num_threads() if device is None or device.type == "cpu" else 1
@@ -108,50 +136,13 @@ def limits(source: Tensor, config: Search, prefix: Tensor | None = None) -> Tens
     return torch.tensor(limit, device=source.device)
 
 
-def _forced(prefix: Tensor | None, position: int) -> Tensor | None:
-    """Return the ids (B,) that must come at a position, PAD where any may; None if all may."""
-    if prefix is None or position > prefix.shape[1]:
-        return None
-    return prefix[:, position - 1]
-
-
-def _force(logits: Tensor, ids: Tensor) -> None:
-    """Forbid all tokens but the given one, in the rows (N, V) that have one."""
-    kept = logits.gather(1, ids[:, None])
-    logits.masked_fill_((ids != PAD)[:, None], float("-inf"))
-    logits.scatter_(1, ids[:, None], kept)
-
-
-def _likeliest(
-    logits: Tensor,
-    position: int,
-    at_limit: Tensor,
-    config: Search,
-    count: int,
-    forced: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Log-probabilities and ids (N, count) of the likeliest next tokens that are allowed.
-
-    <s> and padding never are, </s> is not before the minimum length, and only </s> is at the limit.
-    """
-    logits = logits[:, -1]
-    normaliser = logits.logsumexp(-1, keepdim=True)
-    logits[:, [BEGIN, PAD]] = float("-inf")
-    if position <= config.min_length:
-        logits[:, END] = float("-inf")
-    if at_limit.any():
-        end = logits[:, END].clone()
-        logits[at_limit] = float("-inf")
-        logits[:, END] = end
-    if forced is not None:
-        _force(logits, forced)
-    best, ids = logits.topk(min(count, logits.shape[-1]))
-    return best - normaliser, ids
-
-
 @torch.inference_mode()
 def greedy(
-    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search, prefix: Tensor | None = None
+    model: Seq2Seq[MemoryT, StateT],
+    source: Tensor,
+    config: Search,
+    prefix: Tensor | None = None,
+    observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
     """Take the likeliest token until </s>; finished sentences leave the computation."""
     limit = limits(source, config, prefix)
@@ -164,15 +155,19 @@ def greedy(
     while len(active):
         position += 1
         logits, state = model.step(state, last)
-        forced = _forced(prefix, position)
+        forced = forced_at(prefix, position)
         if forced is not None:
             forced = forced[active]
-        best, last = _likeliest(logits, position, position >= limit[active], config, 1, forced)
+        best, last = likeliest(logits, position, position >= limit[active], config, 1, forced)
         tokens = zip(active.tolist(), last[:, 0].tolist(), best[:, 0].tolist(), strict=True)
         for sentence, id, log_p in tokens:
             totals[sentence] += log_p
             if id != END:
                 ids[sentence].append(id)
+        if observer is not None:
+            sums = last.new_tensor([[totals[i]] for i in active.tolist()], dtype=torch.float64)
+            only = torch.zeros_like(last)
+            observer(Step(active, Candidates(sums, only, last), last == END, only))
         open_rows = (last[:, 0] != END).nonzero()[:, 0]
         if len(open_rows) < len(active):
             state = state.select(open_rows)
@@ -186,7 +181,11 @@ def greedy(
 
 @torch.inference_mode()
 def beam_search(
-    model: Seq2Seq[MemoryT, StateT], source: Tensor, config: Search, prefix: Tensor | None = None
+    model: Seq2Seq[MemoryT, StateT],
+    source: Tensor,
+    config: Search,
+    prefix: Tensor | None = None,
+    observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` likeliest prefixes of every sentence.
 
@@ -208,13 +207,17 @@ def beam_search(
         penalty = config.penalty(position)
         logits, state = model.step(state, prefixes[:, :, -1].reshape(-1, 1))
         at_limit = (position >= limit[active]).repeat_interleave(beam)
-        forced = _forced(prefix, position)
+        forced = forced_at(prefix, position)
         if forced is not None:
             forced = forced[active].repeat_interleave(beam)
-        log_p, ids = _likeliest(logits, position, at_limit, config, 2 * beam, forced)
+        log_p, ids = likeliest(logits, position, at_limit, config, 2 * beam, forced)
         candidates = _expand(totals, log_p, ids)
-        _collect_ended(candidates, prefixes, active, penalty, ended)
-        continuing = _keep_open(candidates, beam)
+        ends = _ending(candidates, beam)
+        _collect_ended(candidates, ends, prefixes, active, penalty, ended)
+        kept = _ranks_to_keep(candidates, beam)
+        if observer is not None:
+            observer(Step(active, candidates, ends, kept))
+        continuing = _keep_open(candidates, kept)
         rows = _unfinished(continuing.totals, active, penalty, ended)
         totals = continuing.totals[rows]
         origins = continuing.origins[rows]
@@ -225,34 +228,32 @@ def beam_search(
     return [sorted(hypotheses, key=lambda h: -h.score)[:beam] for hypotheses in ended]
 
 
-@dataclass(frozen=True)
-class _Candidates:
-    """Continuations of the open prefixes of each sentence, best first."""
-
-    totals: Tensor  # (A, C), log-probability
-    origins: Tensor  # (A, C), the prefix that a candidate continues
-    ids: Tensor  # (A, C), the token it appends
-
-
-def _expand(totals: Tensor, log_p: Tensor, ids: Tensor) -> _Candidates:
+def _expand(totals: Tensor, log_p: Tensor, ids: Tensor) -> Candidates:
     """Append to each prefix its likeliest tokens (A × beam, 2 × beam); keep the 2 × beam best."""
     sentences, beam = totals.shape
     continued = totals[:, :, None] + log_p.view(sentences, beam, -1)  # (A, beam, 2 × beam)
     size = min(2 * beam, continued[0].numel())
     best, places = continued.flatten(1).topk(size)  # (A, 2 × beam)
-    return _Candidates(best, places // log_p.shape[1], ids.view(sentences, -1).gather(1, places))
+    return Candidates(best, places // log_p.shape[1], ids.view(sentences, -1).gather(1, places))
+
+
+def _ending(candidates: Candidates, beam: int) -> Tensor:
+    """Whether each candidate (A, C) ends and is among the `beam` best of its sentence."""
+    ends = (candidates.ids == END) & candidates.totals.isfinite()
+    ends[:, beam:] = False
+    return ends
 
 
 def _collect_ended(
-    candidates: _Candidates,
+    candidates: Candidates,
+    ends: Tensor,
     prefixes: Tensor,
     active: Tensor,
     penalty: float,
     ended: list[list[Hypothesis]],
 ) -> None:
-    """Move the candidates that end, among the `beam` best of each sentence, to the ended ones."""
-    ends = (candidates.ids == END) & candidates.totals.isfinite()
-    rows, ranks = ends[:, : prefixes.shape[1]].nonzero().T  # (E,) each
+    """Move the candidates that end to the ended hypotheses of their sentences."""
+    rows, ranks = ends.nonzero().T  # (E,) each
     sentences = active[rows].tolist()
     totals = candidates.totals[rows, ranks].tolist()
     tokens = prefixes[rows, candidates.origins[rows, ranks], 1:].tolist()
@@ -260,18 +261,23 @@ def _collect_ended(
         ended[sentence].append(Hypothesis(ids, total, total / penalty))
 
 
-def _keep_open(candidates: _Candidates, beam: int) -> _Candidates:
-    """The `beam` best candidates that do not end.
+def _ranks_to_keep(candidates: Candidates, beam: int) -> Tensor:
+    """Ranks (A, beam) of the best candidates that do not end.
 
     A prefix ends in one candidate only, so at least `beam` of the 2 × beam do not end, unless the
-    limit leaves nothing else: then those that end fill the beam, with log-probability −∞.
+    limit leaves nothing else: then those that end fill the beam.
     """
     ends = candidates.ids == END
     size = ends.shape[1]
     ranks = torch.arange(size, device=ends.device)
-    kept = (ends.long() * size + ranks).argsort(1)[:, :beam]
-    totals = candidates.totals.gather(1, kept).masked_fill(ends.gather(1, kept), float("-inf"))
-    return _Candidates(totals, candidates.origins.gather(1, kept), candidates.ids.gather(1, kept))
+    return (ends.long() * size + ranks).argsort(1)[:, :beam]
+
+
+def _keep_open(candidates: Candidates, kept: Tensor) -> Candidates:
+    """The candidates of these ranks; those that end get the log-probability −∞."""
+    ids = candidates.ids.gather(1, kept)
+    totals = candidates.totals.gather(1, kept).masked_fill(ids == END, float("-inf"))
+    return Candidates(totals, candidates.origins.gather(1, kept), ids)
 
 
 def _unfinished(

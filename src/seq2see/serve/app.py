@@ -11,7 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 import seq2see
 from seq2see.errors import InputError
-from seq2see.serve import libretranslate, native, page
+from seq2see.serve import explore, libretranslate, native, page
 from seq2see.serve.answers import answer
 from seq2see.serve.gate import Gate
 from seq2see.serve.models import Models
@@ -31,6 +31,7 @@ def build(models: Models) -> tuple[Any, Gate]:
     )
     gate = Gate(app, settings, models.metrics)
     app.include_router(native.routes(models))
+    app.include_router(explore.routes(models))
     app.include_router(libretranslate.routes(models, app.openapi))
     app.include_router(page.routes())
     _add_operation(app, models, gate)

@@ -41,13 +41,14 @@ class Place:
         return cls(name, Path(directory))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Served:
     """A model in use, with its queue and its cache."""
 
     name: str
     source: str
     target: str
+    directory: Path  # as the command line names it
     kind: str  # of engine: ct2 or torch
     engine: TranslationEngine
     batch_tokens: int  # source tokens × beam
@@ -127,6 +128,7 @@ class Models:
                 name=place.name,
                 source=data.source,
                 target=data.target,
+                directory=place.directory,
                 kind=kind,
                 engine=engine,
                 batch_tokens=self.settings.batch_tokens or _batch_tokens(engine),

@@ -67,14 +67,14 @@ def check_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
         raise Problem(413, f"{name} has {characters} characters; {rule}")
 
 
-def options(asked: TranslateRequest, served: Served, limits: Limits) -> Options:
+def options(beam: int | None, n_best: int, served: Served, limits: Limits) -> Options:
     """Complete a request's search settings, within the bounds."""
-    beam = asked.beam or max(served.engine.recipe.decode.beam, 1)
+    beam = beam or max(served.engine.recipe.decode.beam, 1)
     if beam > limits.beam:
         raise Problem(422, f"beam is {beam}; at most {limits.beam} is allowed")
-    if asked.n_best > beam:
-        raise Problem(422, f"n_best is {asked.n_best}; it must be at most the beam, {beam}")
-    return Options(beam, asked.n_best)
+    if n_best > beam:
+        raise Problem(422, f"n_best is {n_best}; it must be at most the beam, {beam}")
+    return Options(beam, n_best)
 
 
 def wish_of(asked: TranslateRequest, count: int, limits: Limits) -> Wish:
@@ -141,7 +141,7 @@ def add_translate(router: APIRouter, models: Models) -> None:
         check_texts("text", texts, limits)
         wish = wish_of(asked, len(texts), limits)
         served = chosen(models, asked, texts)
-        how = options(asked, served, limits)
+        how = options(asked.beam, asked.n_best, served, limits)
         with patience(request, limits.deadline) as waiting:
             results = await translate_texts(served, texts, wish, how, waiting)
         return answer(

@@ -1,0 +1,132 @@
+"""Views of a model by name, from a request of the explorer to the values of its answer."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from seq2see.errors import InputError
+from seq2see.see.alignment import Head
+from seq2see.see.attribution import METHODS, attribute
+from seq2see.see.beam_tree import grow
+from seq2see.see.explorer import checkpoints, maps, stages, translation
+from seq2see.see.explorer.anatomy import anatomy
+from seq2see.see.explorer.by_hand import by_hand
+from seq2see.see.explorer.gold import has_gold
+from seq2see.see.explorer.inventory import kinds
+from seq2see.see.explorer.pair import Pair, pair_of, source_ids, switched
+from seq2see.see.explorer.ranking import ranking
+from seq2see.see.explorer.tokens import source_tokens, target_tokens
+from seq2see.serve.explore_requests import (
+    AttributionLook,
+    BeamLook,
+    ByHandLook,
+    HeadLook,
+    Look,
+    TranslateLook,
+)
+from seq2see.tasks.translator import Translator
+from seq2see.text.specials import UNKNOWN
+
+Values = dict[str, Any]
+
+
+def describe(translator: Translator) -> Values:
+    """List everything that can be looked at in a model."""
+    return {
+        "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
+        "maps": kinds(translator),
+        "methods": [method for method in METHODS if _applies(translator, method)],
+        "checkpoints": [update for update, _ in checkpoints.checkpoints(translator)],
+        "gold": has_gold(translator.recipe),
+    }
+
+
+def _applies(translator: Translator, method: str) -> bool:
+    """Whether a method of attribution works for a model: some need attention of a kind."""
+    try:
+        attribute(translator, [UNKNOWN], [UNKNOWN], method)
+    except InputError:
+        return False
+    return True
+
+
+def _off(asked: Look) -> list[Head]:
+    return [(one.layer, one.head) for one in asked.off]
+
+
+def _pair(translator: Translator, asked: Look) -> Pair:
+    return pair_of(translator, asked.text, asked.target, asked.beam, _off(asked))
+
+
+def _translate(translator: Translator, asked: TranslateLook) -> Values:
+    translator = switched(translator, _off(asked))
+    rules = translation.rules(translator, asked.beam, asked.prefix, asked.forbidden)
+    return translation.translate(translator, asked.text, rules, asked.n_best, asked.target)
+
+
+def _attention(translator: Translator, asked: Look) -> Values:
+    return maps.attention(_pair(translator, asked))
+
+
+def _head(translator: Translator, asked: HeadLook) -> Values:
+    return maps.one_head(_pair(translator, asked), asked.layer, asked.head)
+
+
+def _heads(translator: Translator, asked: Look) -> Values:
+    return ranking(_pair(translator, asked))
+
+
+def _beam(translator: Translator, asked: BeamLook) -> Values:
+    translator = switched(translator, _off(asked))
+    prefix, forbidden, penalty = asked.prefix, asked.forbidden, asked.length_penalty
+    rules = translation.rules(translator, asked.beam, prefix, forbidden, penalty)
+    return asdict(grow(translator, source_ids(translator, asked.text), rules.search, rules.prefix))
+
+
+def _layers(translator: Translator, asked: Look) -> Values:
+    return stages.layers(_pair(translator, asked))
+
+
+def _anatomy(translator: Translator, asked: Look) -> Values:
+    return anatomy(_pair(translator, asked))
+
+
+def _by_hand(translator: Translator, asked: ByHandLook) -> Values:
+    return by_hand(_pair(translator, asked), asked.layer, asked.head, asked.query)
+
+
+def _training(translator: Translator, asked: HeadLook) -> Values:
+    head = (asked.layer, asked.head)
+    return checkpoints.training(translator, asked.text, head, asked.target, asked.beam, _off(asked))
+
+
+def _attribution(translator: Translator, asked: AttributionLook) -> Values:
+    if asked.method not in METHODS:
+        raise InputError(f"method is not one of {', '.join(METHODS)}")
+    pair = _pair(translator, asked)
+    begun = time.perf_counter()
+    values = attribute(pair.translator, pair.source, pair.target, asked.method)
+    seconds = time.perf_counter() - begun
+    return {
+        "method": asked.method,
+        "source": asdict(source_tokens(pair.translator, pair.text)),
+        "target": asdict(target_tokens(pair.translator, pair.target)),
+        "values": values.tolist(),
+        "signed": METHODS[asked.method].signed,
+        "seconds": seconds,
+    }
+
+
+VIEWS: dict[str, Callable[[Translator, Any], Values]] = {
+    "translate": _translate,
+    "attention": _attention,
+    "head": _head,
+    "heads": _heads,
+    "beam": _beam,
+    "layers": _layers,
+    "anatomy": _anatomy,
+    "by-hand": _by_hand,
+    "training": _training,
+    "attribution": _attribution,
+}

@@ -1,0 +1,125 @@
+"""Looking into the models of a server, one request after the other, on a thread of its own."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from seq2see.ct2 import engine as ct2
+from seq2see.errors import InputError
+from seq2see.serve.batching import Batcher
+from seq2see.serve.logs import log
+from seq2see.serve.metrics import Metrics
+from seq2see.serve.models import Served
+from seq2see.serve.patience import Patience
+from seq2see.serve.problems import Problem
+
+if TYPE_CHECKING:
+    from seq2see.tasks.translator import Translator
+
+WAITING = 16  # requests
+EXPORT = "this model is an export; serve the directory that it was made from to look inside"
+BROKEN = "this model cannot be opened by PyTorch; the server's log says why"
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """The work of a queue whose items are computations, each a batch of its own."""
+
+    def tokens(self, computation: Callable[[], Any]) -> int:
+        return 1
+
+    def largest(self, tokens: int) -> int:
+        return 1
+
+    def run(self, batch: list[Callable[[], Any]]) -> list[Any]:
+        return [computation() for computation in batch]
+
+
+class Explorer:
+    """Opens models by PyTorch when they are first looked into: other engines show nothing inside.
+
+    What is opened goes with the served model that it belongs to, when the server reloads.
+    """
+
+    def __init__(self) -> None:
+        self._opened: WeakKeyDictionary[Served, Translator | None] = WeakKeyDictionary()
+
+    @cached_property
+    def _queue(self) -> Batcher:
+        # Its figures are not among those of translation.
+        return Batcher("explore", 1, WAITING, Metrics())
+
+    async def look(
+        self, served: Served, view: str, asked: Any, patience: Patience
+    ) -> dict[str, Any]:
+        """Compute one view of a model."""
+
+        def compute() -> dict[str, Any]:
+            translator = self._open(served)
+            if translator is None:
+                raise Problem(422, _reason(served))
+            from seq2see.serve.explore_views import VIEWS  # needs torch
+
+            return VIEWS[view](translator, asked)
+
+        return await self._run(compute, patience)
+
+    async def describe(self, models: Iterable[Served], patience: Patience) -> dict[str, Any]:
+        """Describe all models."""
+        all_served = list(models)
+
+        def compute() -> dict[str, Any]:
+            return {"models": [self._described(served) for served in all_served]}
+
+        return await self._run(compute, patience)
+
+    async def _run(
+        self, computation: Callable[[], dict[str, Any]], patience: Patience
+    ) -> dict[str, Any]:
+        (result,) = await self._queue.run(_Alone(), [computation], patience.add)
+        view: dict[str, Any] = result
+        return view
+
+    def _open(self, served: Served) -> "Translator | None":
+        """Open a model once; None if it cannot be."""
+        if served not in self._opened:
+            self._opened[served] = _load(served)
+        return self._opened[served]
+
+    def _described(self, served: Served) -> dict[str, Any]:
+        recipe = served.engine.recipe
+        translator = self._open(served)
+        described = {
+            "name": served.name,
+            "source": served.source,
+            "target": served.target,
+            "available": translator is not None,
+            "reason": None if translator is not None else _reason(served),
+            "kind": recipe.model.kind,
+            "beam": max(recipe.decode.beam, 1),
+            "length_penalty": recipe.decode.length_penalty,
+        }
+        if translator is None:
+            nothing: dict[str, Any] = {"maps": [], "methods": [], "checkpoints": []}
+            return described | nothing | {"parameters": 0, "gold": False}
+        from seq2see.serve.explore_views import describe  # needs torch
+
+        return described | describe(translator)
+
+
+def _reason(served: Served) -> str:
+    return EXPORT if ct2.exported(served.directory) else BROKEN
+
+
+def _load(served: Served) -> "Translator | None":
+    if ct2.exported(served.directory):
+        return None
+    from seq2see.ct2.engines import load
+
+    try:
+        return load(served.directory, "cpu", engine="torch")
+    except InputError as error:
+        log("explorer", "warning", model=served.name, reason=str(error))
+        return None
