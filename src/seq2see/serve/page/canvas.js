@@ -55,8 +55,11 @@ function cells(context, { x, y, columns, weights, cellWidth, cellHeight }) {
   const image = new ImageData(columns, rows);
   const sides = { more: channels("more"), less: channels("less") };
   weights.forEach((weight, index) => {
-    const alpha = Math.round(255 * STRONGEST * Math.abs(weight));
-    image.data.set([...sides[sideOf(weight)], alpha], 4 * index);
+    const [red, green, blue] = sides[sideOf(weight)];
+    image.data[4 * index] = red;
+    image.data[4 * index + 1] = green;
+    image.data[4 * index + 2] = blue;
+    image.data[4 * index + 3] = 255 * STRONGEST * Math.abs(weight);
   });
   const small = new OffscreenCanvas(columns, rows);
   small.getContext("2d").putImageData(image, 0, 0);

@@ -34,7 +34,7 @@ function showLinks(name) {
   links.forEach((link, index) => {
     link.ariaCurrent = rooms[index] === name ? "page" : null;
     if (rooms[index] === name) link.scrollIntoView({ block: "nearest", inline: "center" });
-    link.hash = rooms[index] === "translate" ? "translate" : linkTo(rooms[index], view);
+    if (rooms[index] !== "translate") link.setAttribute("href", linkTo(rooms[index], view));
   });
 }
 

@@ -26,7 +26,11 @@ function nearest(parts, present, [right, down]) {
 export function makeRoam(area, pick) {
   const parts = [...area.querySelectorAll("[data-key]")];
   const chosen = parts.find((part) => part.getAttribute("aria-pressed") === "true") ?? parts[0];
-  for (const part of parts) part.setAttribute("tabindex", part === chosen ? 0 : -1);
+  const stopAt = (one) => {
+    for (const part of parts) part.setAttribute("tabindex", part === one ? 0 : -1);
+  };
+  stopAt(chosen);
+  for (const part of parts) part.addEventListener("focus", () => stopAt(part));
   area.addEventListener("click", (event) => {
     const part = event.target.closest("[data-key]");
     if (part === null) return;
@@ -42,8 +46,5 @@ export function makeRoam(area, pick) {
     else if (event.key === "Enter" || event.key === " ") pick(part.dataset.key);
     else return;
     event.preventDefault();
-  });
-  area.addEventListener("focusin", (event) => {
-    for (const part of parts) part.setAttribute("tabindex", part === event.target ? 0 : -1);
   });
 }

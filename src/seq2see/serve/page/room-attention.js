@@ -78,7 +78,7 @@ function layerRow({ name, weights, down, across }, view, size) {
 }
 
 function strongest(map, { across }, rows, columns) {
-  const place = map.indexOf(Math.max(...map));
+  const place = map.indexOf(map.reduce((most, weight) => Math.max(most, weight)));
   const from = rows[Math.floor(place / across)];
   return `${from} → ${columns[place % across]} (${percent(map[place])})`;
 }

@@ -63,7 +63,7 @@ function group({ x, y, picture, key, label, pressed }, pick) {
     attributes["data-key"] = key;
     attributes.role = "button";
     attributes["aria-label"] = label;
-    attributes["aria-pressed"] = pressed;
+    attributes["aria-pressed"] = String(pressed);
   }
   return makeSvg("g", attributes, name, children);
 }
