@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,6 +171,12 @@ def test_an_export_says_that_nothing_is_to_be_seen(exported: Path, start: Any) -
     assert not model["available"] and model["reason"].startswith("this model is an export; ")
     assert model["maps"] == model["methods"] == model["checkpoints"] == []
     assert error(running, "attention", LOOK) == model["reason"]
+
+
+def test_a_server_waits_for_torch_only_when_it_is_looked_into() -> None:
+    program = "import sys, seq2see.serve.app; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_token_is_asked_for(local: Any) -> None:

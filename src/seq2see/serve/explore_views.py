@@ -13,7 +13,7 @@ from seq2see.see.explorer import checkpoints, maps, stages, translation
 from seq2see.see.explorer.anatomy import anatomy
 from seq2see.see.explorer.by_hand import by_hand
 from seq2see.see.explorer.gold import has_gold
-from seq2see.see.explorer.inventory import kinds
+from seq2see.see.explorer.inventory import kinds, methods
 from seq2see.see.explorer.pair import Pair, pair_of, source_ids, switched
 from seq2see.see.explorer.ranking import ranking
 from seq2see.see.explorer.tokens import source_tokens, target_tokens
@@ -26,7 +26,6 @@ from seq2see.serve.explore_requests import (
     TranslateLook,
 )
 from seq2see.tasks.translator import Translator
-from seq2see.text.specials import UNKNOWN
 
 Values = dict[str, Any]
 
@@ -36,19 +35,10 @@ def describe(translator: Translator) -> Values:
     return {
         "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
         "maps": kinds(translator),
-        "methods": [method for method in METHODS if _applies(translator, method)],
+        "methods": methods(translator),
         "checkpoints": [update for update, _ in checkpoints.checkpoints(translator)],
         "gold": has_gold(translator.recipe),
     }
-
-
-def _applies(translator: Translator, method: str) -> bool:
-    """Whether a method of attribution works for a model: some need attention of a kind."""
-    try:
-        attribute(translator, [UNKNOWN], [UNKNOWN], method)
-    except InputError:
-        return False
-    return True
 
 
 def _off(asked: Look) -> list[Head]:

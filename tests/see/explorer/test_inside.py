@@ -70,6 +70,15 @@ def test_attention_by_hand_is_the_models_own(
         assert shown["size"] == len(shown["query"]) == (6 if "attention_width" in model else 4)
 
 
+def test_the_prefix_model_reads_its_source_by_hand(make_tiny: Any) -> None:
+    pair = pair_of(make_tiny(5, kind="prefix"), "drei acht eins", "three one eight two")
+    shown = by_hand(pair, "encoder.0.self", 1, 2)
+    weights = [row["weight"] for row in shown["rows"]]
+    assert weights == pytest.approx(one_head(pair, "encoder.0.self", 1)["weights"][2], abs=1e-6)
+    with pytest.raises(InputError, match="no query, key and value maps of its own"):
+        by_hand(pair, "decoder.0.cross", 0, 0)
+
+
 def test_every_number_by_hand_follows_from_those_before_it(pair: Pair) -> None:
     shown = by_hand(pair, "decoder.1.self", 1, 2)
     scale = shown["size"] ** -0.5

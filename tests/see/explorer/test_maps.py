@@ -10,7 +10,8 @@ import torch
 from seq2see.batches import collate
 from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
-from seq2see.see.explorer.inventory import heads_of, kinds
+from seq2see.see.attribution import METHODS
+from seq2see.see.explorer.inventory import heads_of, kinds, methods
 from seq2see.see.explorer.maps import LEVELS, attention, in_levels, one_head
 from seq2see.see.explorer.pair import Pair, pair_of
 from seq2see.tasks.translator import Translator
@@ -103,6 +104,24 @@ def test_the_inventory_is_that_of_the_model(tiny: Translator, make_tiny: Any) ->
     assert attention(pair_of(without, "drei", "three"))["layers"] == []
     with pytest.raises(InputError, match="this model has no attention"):
         one_head(pair_of(without, "drei", "three"), "decoder.0.cross", 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "missing"),
+    [
+        ({}, set()),
+        ({"positions": "rotary"}, set()),
+        ({"kind": "prefix"}, {"norm", "rollout"}),
+        ({"kind": "conv"}, {"norm", "rollout"}),
+        ({"kind": "lstm"}, {"norm", "rollout"}),
+        ({"kind": "gru", "attend": False}, {"norm", "rollout", "attention"}),
+    ],
+    ids=str,
+)
+def test_a_model_lists_the_attributions_that_it_allows(
+    make_tiny: Any, model: dict[str, Any], missing: set[str]
+) -> None:
+    assert METHODS.keys() - set(methods(make_tiny(3, **model))) == missing
 
 
 @pytest.mark.parametrize("turned", [False, True])

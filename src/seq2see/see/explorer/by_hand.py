@@ -76,7 +76,10 @@ def _vectors(pair: Pair, path: str, head: int) -> list[Tensor]:
     attention = model.get_submodule(path)
     names = [f"{path}.{part}" for part in ("query", "key", "value")]
     with outputs(model, names) as kept:
-        model(pair.batch)
+        if path.startswith("encoder"):
+            model.encode(pair.batch.source)  # the prefix model's one stack reads the target, too
+        else:
+            model(pair.batch)
     start = head * attention.size
     vectors = [kept[name][0, :, start : start + attention.size].cpu().double() for name in names]
     if attention.rotary is not None:

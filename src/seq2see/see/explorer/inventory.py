@@ -1,4 +1,4 @@
-"""The attention that a model has: its kinds, layers and heads."""
+"""Everything that a model has to look at: kinds, layers and heads of attention, attributions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,6 +9,7 @@ from seq2see.batches import collate
 from seq2see.errors import InputError
 from seq2see.layers.trace import Trace
 from seq2see.see.alignment import Head
+from seq2see.see.attribution import METHODS, attribute
 from seq2see.tasks.translator import Translator
 from seq2see.text.specials import UNKNOWN
 
@@ -62,3 +63,16 @@ def check_heads(translator: Translator, heads: Iterable[Head]) -> None:
             raise InputError(f"layer: it must be one of {', '.join(layers)}")
         if not 0 <= head < layers[layer]:
             raise InputError(f"head is {head}; {layer} has heads 0 to {layers[layer] - 1}")
+
+
+def methods(translator: Translator) -> list[str]:
+    """The methods of attribution that work for a model: some need attention of a kind."""
+    return [method for method in METHODS if _applies(translator, method)]
+
+
+def _applies(translator: Translator, method: str) -> bool:
+    try:
+        attribute(translator, [UNKNOWN], [UNKNOWN], method)
+    except InputError:
+        return False
+    return True

@@ -119,7 +119,7 @@ def forced(pair: Pair) -> Forced:
 
 def log_probability(pair: Pair) -> float:
     """log p(translation | source), </s> included."""
-    ((row,),) = [pair.translator.log_probabilities([(pair.source, pair.target)])]
+    (row,) = pair.translator.log_probabilities([(pair.source, pair.target)])
     total = sum(row)
     if not math.isfinite(total):
         raise WorkError(BROKEN_MODEL)
