@@ -7,7 +7,9 @@ const LEVELS = new Float32Array(128); // by the code of the character
 /** Read the weights of a map, row by row. */
 export function readMap(map) {
   const weights = new Float32Array(map.length);
-  for (let index = 0; index < map.length; index += 1) weights[index] = LEVELS[map.charCodeAt(index)];
+  for (let index = 0; index < map.length; index += 1) {
+    weights[index] = LEVELS[map.charCodeAt(index)];
+  }
   return weights;
 }
 

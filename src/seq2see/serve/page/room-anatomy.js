@@ -70,6 +70,12 @@ function shapePicture(shapes, width) {
   return stack(rows, 0);
 }
 
+/** Keep a long list in a box of its own, which the keyboard scrolls. */
+function boxed(drawing, label) {
+  const attributes = { class: "scroll tall", tabindex: 0, role: "group", "aria-label": label };
+  return make("div", attributes, drawing);
+}
+
 function drawShapes({ shapes, parameters }, width) {
   const picture = shapePicture(shapes, width);
   const title = say("shapes");
@@ -85,7 +91,7 @@ function drawShapes({ shapes, parameters }, width) {
     title,
     note: say("shapesNote", { count: parameters }),
     picture,
-    drawing: drawLive(picture, title),
+    drawing: boxed(drawLive(picture, title), title),
     table: { columns, rows },
     data: { shapes, parameters },
   };
