@@ -1,7 +1,8 @@
-"""A server in a process of its own, with the toy model, and clients of it."""
+"""A server in a process of its own, with the toy model, and clients of it; a browser."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,7 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -20,6 +22,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 
 START = 60.0  # seconds
+WAIT = 20_000  # milliseconds for a browser; the machine may be busy
 
 
 class Running:
@@ -179,3 +182,101 @@ def pair(siblings: list[Path]) -> Iterator[Running]:
     code, log = running.stop()
     assert code == 0
     assert not [line for line in log if line["level"] == "error"]
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip where there is no browser; CI has one, so there it is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    try:
+        from playwright.sync_api import expect, sync_playwright
+    except ImportError:
+        unavailable("Playwright is not installed")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        unavailable("Debian's Chromium is not installed")
+    expect.set_options(timeout=WAIT)
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page in a browser, and everything that it asked for and complained of."""
+
+    def __init__(self, browser: Any, url: str, width: int, focus: str | None) -> None:
+        from playwright.sync_api import expect
+
+        self.expect = expect
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 800},
+            locale="en-GB",
+            permissions=["clipboard-read", "clipboard-write"],
+            color_scheme="light",
+        )
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.faults: list[str] = []
+        self.hosts: set[str] = set()
+        self.aborted: list[str] = []
+        self.page.on("console", self._note)
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        self.page.on("requestfailed", lambda request: self.aborted.append(request.failure))
+        self.page.goto(url)
+        if focus is not None:
+            expect(self.page.locator(focus)).to_be_focused()
+
+    def _note(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(message.text)
+
+    def find(self, selector: str) -> Any:
+        return self.page.locator(selector)
+
+    def see(self, selector: str, text: str | re.Pattern[str]) -> None:
+        """Wait until an element has this text."""
+        self.expect(self.find(selector)).to_have_text(text)
+
+    def read(self, expression: str) -> Any:
+        return self.page.evaluate(expression)
+
+    def translated(self, text: str) -> str:
+        """Return the translation, as it is, once there is one and nothing is under way."""
+        self.find("#text").fill(text)
+        self.expect(self.find("#translation")).not_to_be_empty()
+        self.page.wait_for_timeout(300)
+        self.expect(self.find("#translation")).to_have_attribute("aria-busy", "false")
+        answer: str = self.read("document.querySelector('#translation').textContent")
+        return answer
+
+    def forgive(self, pattern: str) -> None:
+        """Check that the browser complained of what a test provoked, and of nothing else."""
+        assert self.faults and all(re.search(pattern, fault) for fault in self.faults)
+        self.faults.clear()
+
+
+Go = Callable[..., Visit]
+
+
+@pytest.fixture
+def go(browser: Any) -> Iterator[Go]:
+    """Open pages, which must ask no other host and complain of nothing."""
+    visits: list[tuple[Visit, str]] = []
+
+    def visit(url: str, width: int = 1280, focus: str | None = "#text") -> Visit:
+        visits.append((Visit(browser, url, width, focus), urlsplit(url).netloc))
+        return visits[-1][0]
+
+    yield visit
+    for one, host in visits:
+        one.context.close()
+        assert one.faults == []
+        assert one.hosts == {host}

@@ -1,40 +1,71 @@
-// The shell: theme, language, and the rooms. A room is a section of index.html and a module here,
-// which `open` starts when it is first entered.
+// The shell: theme, language, and the rooms. A room is a section of the page and a module here;
+// those that look inside a model are loaded when the first of them is entered.
 
+import { startErrands } from "./errands.js";
 import { startTheme } from "./theme.js";
 import * as translate from "./translate.js";
+import { currentView, linkTo, onView } from "./view.js";
 import { onChange, say, startLanguage } from "./words.js";
 
-const ROOMS = { translate };
+const links = [...document.querySelectorAll("nav a")];
+const rooms = links.map((link) => link.hash.slice(1));
+const look = document.getElementById("look");
 
-const opened = new Set();
+let translateOpen = false;
+let explorer = null; // the promise of its module
 
 function current() {
-  const name = location.hash.slice(1);
-  return Object.hasOwn(ROOMS, name) ? name : "translate";
+  const { room } = currentView();
+  return rooms.includes(room) ? room : "translate";
 }
 
 function title() {
   document.title = `${say(current())} · seq2see`;
 }
 
-function enter() {
-  const name = current();
+async function openExplorer() {
+  const module = await import("./explorer.js");
+  module.open();
+  return module;
+}
+
+function showLinks(name) {
+  const view = currentView();
+  links.forEach((link, index) => {
+    link.ariaCurrent = rooms[index] === name ? "page" : null;
+    if (rooms[index] === name) link.scrollIntoView({ block: "nearest", inline: "center" });
+    if (rooms[index] !== "translate") link.setAttribute("href", linkTo(rooms[index], view));
+  });
+}
+
+function showSection(name) {
   for (const section of document.querySelectorAll("main > section")) {
     section.hidden = section.id !== name;
   }
-  for (const link of document.querySelectorAll("nav a")) {
-    link.ariaCurrent = link.hash === `#${name}` ? "page" : null;
-  }
+}
+
+async function enter() {
+  const name = current();
+  showLinks(name);
   title();
-  if (!opened.has(name)) {
-    opened.add(name);
-    ROOMS[name].open();
+  if (name === "translate") {
+    look.hidden = true;
+    showSection(name);
+    translate.enter();
+    if (!translateOpen) translate.open();
+    translateOpen = true;
+    return;
   }
+  explorer ??= openExplorer();
+  const module = await explorer;
+  if (current() !== name) return; // the reader went on
+  showSection(name);
+  module.enter(translate.present());
 }
 
 startTheme(document.getElementById("theme"));
 startLanguage(document.getElementById("language"));
+startErrands();
 onChange(title);
-addEventListener("hashchange", enter);
+onView(enter);
 enter();

@@ -4,6 +4,13 @@ import { keep, recall } from "./memory.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 
+const CHANGED = "theme";
+
+/** Call `act` whenever the colours change. */
+export function onTheme(act) {
+  document.addEventListener(CHANGED, act);
+}
+
 export function startTheme(button) {
   const root = document.documentElement;
   let chosen = recall("theme");
@@ -14,6 +21,7 @@ export function startTheme(button) {
     if (chosen === null) delete root.dataset.theme;
     else root.dataset.theme = chosen;
     button.ariaPressed = String(isDark());
+    document.dispatchEvent(new Event(CHANGED));
   }
 
   button.addEventListener("click", () => {

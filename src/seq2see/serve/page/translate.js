@@ -1,8 +1,9 @@
 // The room that translates while the reader types.
 
+import { Errands, focusToken } from "./errands.js";
 import { directionOf } from "./languages.js";
 import { choose, chosenModel, offer, reverse, showPair, startPairs } from "./pairs.js";
-import { ask, hasToken, useToken } from "./server.js";
+import { ask } from "./server.js";
 import { onChange, say } from "./words.js";
 
 const PAUSE = 250; // milliseconds without a key
@@ -16,28 +17,21 @@ const text = find("text");
 const translation = find("translation");
 const others = find("others");
 const otherList = others.querySelector("ol");
-const trouble = find("trouble");
-const again = find("again");
-const access = find("access");
-const token = find("token");
 const copyButton = find("copy");
 const clearButton = find("clear");
 const swapButton = find("swap");
 
 let bound = Infinity; // characters
 let timer = 0;
-let running = new AbortController();
+let composing = false;
 let shown = NOTHING;
-let problem = null; // { key, values, retry }
-let retryWithToken = null;
+
+const errands = new Errands(({ old, waiting }) => {
+  room.classList.toggle("old", old);
+  translation.ariaBusy = String(waiting);
+});
 
 // What can be seen
-
-function showTrouble() {
-  trouble.hidden = problem === null;
-  trouble.firstElementChild.textContent = problem && say(problem.key, problem.values);
-  again.hidden = !problem?.retry;
-}
 
 function showCount() {
   const count = [...text.value].length;
@@ -84,44 +78,6 @@ function showLanguages() {
 
 // What is asked for
 
-function explain(error, retry) {
-  if (error.status === undefined) throw error; // a mistake in this page
-  access.hidden = error.status !== 401;
-  const values = { status: error.status, message: error.message };
-  const locked = hasToken() ? "wrong" : "locked";
-  const known = { 0: "unreachable", 401: locked, 503: "occupied", 504: "late" };
-  const key = known[error.status] ?? (error.status < 500 ? "refused" : "failed");
-  problem = { key, values, retry: error.status === 401 ? null : retry };
-  retryWithToken = retry;
-  if (!access.hidden && chosenModel() === null) token.focus(); // nobody is typing yet
-}
-
-/** Do something that asks the server, in place of what was asked before; show what goes wrong. */
-async function replace(act, retry) {
-  clearTimeout(timer);
-  running.abort();
-  running = new AbortController();
-  const { signal } = running;
-  const busy = (seconds) => {
-    problem = { key: "busy", values: { seconds } };
-    showTrouble();
-  };
-  room.classList.add("old");
-  translation.ariaBusy = "true";
-  try {
-    await act({ signal, busy });
-    if (signal.aborted) return;
-    problem = null;
-    access.hidden = true;
-    room.classList.remove("old");
-  } catch (error) {
-    if (signal.aborted) return;
-    explain(error, retry);
-  }
-  translation.ariaBusy = "false";
-  showTrouble();
-}
-
 function query(source) {
   const { name, beam } = chosenModel();
   const body = { model: name, text: source };
@@ -146,16 +102,12 @@ async function fetchTranslation({ signal, busy }) {
 
 /** Translate what is there; nothing is sent for a text that is empty or too long. */
 function translate() {
+  clearTimeout(timer);
   const tooLong = showCount();
   if (tooLong === null && text.value.trim() !== "") {
-    return replace(fetchTranslation, translate);
+    return errands.replace(fetchTranslation, translate);
   }
-  clearTimeout(timer);
-  running.abort();
-  room.classList.remove("old");
-  translation.ariaBusy = "false";
-  problem = tooLong;
-  showTrouble();
+  errands.stop(tooLong);
   shown = NOTHING;
   show();
 }
@@ -169,13 +121,15 @@ async function fetchModels(options) {
 }
 
 async function load() {
-  await replace(fetchModels, load);
-  if (chosenModel() !== null) translate(); // a browser may have kept the text
+  await errands.replace(fetchModels, load);
+  if (chosenModel() === null) focusToken(); // nobody is typing yet
+  else if (!composing) translate(); // a browser may have kept the text
 }
 
 // What the reader does
 
 function type() {
+  if (composing) return;
   showCount();
   if (chosenModel() === null) return;
   clearTimeout(timer);
@@ -216,8 +170,14 @@ function shortcut(event) {
 
 function startControls() {
   // While a Chinese or Japanese word is being composed, its letters are no text yet.
-  text.addEventListener("input", (event) => event.isComposing || type());
-  text.addEventListener("compositionend", type);
+  text.addEventListener("input", (event) => {
+    composing = event.isComposing;
+    type();
+  });
+  text.addEventListener("compositionend", () => {
+    composing = false;
+    type();
+  });
   room.addEventListener("keydown", shortcut);
   swapButton.addEventListener("click", swap);
   copyButton.addEventListener("click", copy);
@@ -226,13 +186,17 @@ function startControls() {
     text.focus();
     type();
   });
-  again.addEventListener("click", () => problem.retry());
   others.addEventListener("toggle", () => others.open && chosenModel() && translate());
-  access.addEventListener("submit", (event) => {
-    event.preventDefault();
-    useToken(token.value.trim());
-    retryWithToken();
-  });
+}
+
+/** Return the text and the model in use, for a room that looks inside. */
+export function present() {
+  return { text: text.value.trim(), model: chosenModel()?.name };
+}
+
+/** Come to the room, for the first time or again. */
+export function enter() {
+  errands.enter(find("translate-problems"));
 }
 
 export function open() {
@@ -243,7 +207,6 @@ export function open() {
   });
   onChange(() => {
     showCount();
-    showTrouble();
     show();
     showPair();
   });

@@ -1,0 +1,102 @@
+// The sentence to explain: its model, its translation, the beam and the heads switched off.
+
+import { make } from "./elements.js";
+import { directionOf, nameOf } from "./languages.js";
+import { headName } from "./numbers.js";
+import { change } from "./view.js";
+import { say } from "./words.js";
+
+export const LONGEST = 2000; // characters, as the server takes them
+const MOST_BEAM = 16;
+const PAUSE = 400; // milliseconds without a key
+
+const find = (id) => document.getElementById(id);
+const form = find("look");
+const model = find("look-model");
+const text = find("look-text");
+const target = find("look-target");
+const beam = find("look-beam");
+const off = find("look-off");
+
+let timer = 0;
+
+/** Read the heads that are switched off. */
+export function headsOff(view) {
+  return (view.off ?? "")
+    .split(",")
+    .map((place) => /^(\w+\.\d+\.\w+)\.(\d+)$/.exec(place))
+    .filter((match) => match !== null)
+    .map(([, layer, head]) => ({ layer, head: Number(head) }));
+}
+
+/** Switch a head off, or on again. */
+export function toggleHead(view, layer, head) {
+  const places = headsOff(view).map((one) => `${one.layer}.${one.head}`);
+  const place = `${layer}.${head}`;
+  const others = places.filter((one) => one !== place);
+  const now = others.length < places.length ? others : [...places, place];
+  change({ off: now.join(",") });
+}
+
+/** Return the beam in use. */
+export function beamOf(view, one) {
+  const value = Number.parseInt(view.beam, 10);
+  return value >= 1 && value <= MOST_BEAM ? value : one.beam;
+}
+
+/** Build the part of a request that every route takes. */
+export function lookOf(view, one) {
+  const body = { model: one.name, text: view.text, beam: beamOf(view, one), off: headsOff(view) };
+  return view.target ? { ...body, target: view.target } : body;
+}
+
+/** Describe the sentence and the model in one line, for files. */
+export function subjectOf(view, one) {
+  return say("subject", { model: one.name, text: view.text });
+}
+
+function showOff(view) {
+  const heads = headsOff(view);
+  off.hidden = heads.length === 0;
+  if (off.hidden) return;
+  const names = heads.map(({ layer, head }) => headName(layer, head)).join(say("comma"));
+  const on = make("button", { type: "button", onclick: () => change({ off: null }) }, say("allOn"));
+  off.replaceChildren(make("span", {}, say("headsOff", { names })), on);
+}
+
+function write(field, value) {
+  if (document.activeElement !== field) field.value = value;
+}
+
+/** Show the view's sentence and model. */
+export function showLook(view, one, models) {
+  model.replaceChildren(
+    ...models.map(({ name, source, target: to }) => {
+      return new Option(`${name} · ${nameOf(source)} → ${nameOf(to)}`, name);
+    }),
+  );
+  model.value = one.name;
+  write(text, view.text ?? "");
+  write(target, view.target ?? "");
+  write(beam, view.beam ?? "");
+  beam.placeholder = String(one.beam);
+  const languages = [[text, one.source], [target, one.target]];
+  for (const [field, code] of languages) [field.lang, field.dir] = [code, directionOf(code)];
+  showOff(view);
+}
+
+function later(choices) {
+  clearTimeout(timer);
+  timer = setTimeout(() => change(choices), PAUSE);
+}
+
+/** Let the reader change the sentence. */
+export function startLook() {
+  const typed = () => later({ text: text.value });
+  text.addEventListener("input", (event) => event.isComposing || typed());
+  text.addEventListener("compositionend", typed);
+  target.addEventListener("change", () => change({ target: target.value.trim() }));
+  beam.addEventListener("change", () => change({ beam: beam.checkValidity() ? beam.value : "" }));
+  model.addEventListener("change", () => change({ model: model.value, off: null }));
+  form.addEventListener("submit", (event) => event.preventDefault());
+}
