@@ -50,6 +50,27 @@ def test_a_translation_begins_with_its_prefix(server: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "format"),
+    [("{}\n\n{}\n- {}", "text"), ("<p>{}</p><p>{}</p><hr>{}", "html")],
+    ids=["text", "html"],
+)
+def test_a_prefix_forces_the_first_sentence_and_not_its_repetitions(
+    server: Any, text: str, format: str
+) -> None:
+    (first,) = server.translate("zwei vier", prefix="five")
+    source = text.format(*["zwei vier"] * 3)
+    (translation,) = server.translate(source, prefix="five", format=format)
+    assert translation == text.format(first, "two four", "two four")
+
+
+def test_a_repeated_sentence_counts_as_often_as_it_occurs(server: Any) -> None:
+    body = {"text": ["zwei vier", "zwei vier\nzwei vier"]}
+    one, two = server.client.post("/v1/translate", json=body).json()["translations"]
+    for key in ("log_probability", "score"):
+        assert two[key] == pytest.approx(2 * one[key])
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {"text": "drei 42 acht", "prefix": "five"},

@@ -25,8 +25,8 @@ class TranslateRequest(Strict):
     n_best: int = Field(1, ge=1, description="Alternatives of each text, at most the beam.")
     prefix: str | list[str] | None = Field(
         None,
-        description="Forced beginning of the translation, for all texts or for each: of a text's "
-        "first sentence and those equal to it. 422 if the translation does not keep it.",
+        description="Forced beginning of the translation, for all texts or for each. "
+        "422 if the translation does not keep it.",
     )
     glossary: dict[str, str] | None = Field(None, description="Terms and their translations.")
     format: Literal["text", "html"] = "text"
