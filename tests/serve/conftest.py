@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,16 +93,19 @@ def start() -> Iterator[Start]:
 class Local:
     """A server without models in a thread, whose bounds a test may choose."""
 
-    def __init__(self, token: str | None = None, **limits: float) -> None:
+    def __init__(
+        self, token: str | None = None, hosts: Sequence[str] = (), **limits: float
+    ) -> None:
         import uvicorn
 
         from seq2see.serve import run
         from seq2see.serve.app import build
+        from seq2see.serve.hosts import Hosts
         from seq2see.serve.models import Models
         from seq2see.serve.settings import Limits, Settings
 
         settings = Settings(Limits(**limits), token)  # type: ignore[arg-type]
-        application, _ = build(Models([], None, settings))
+        application, _ = build(Models([], None, settings), Hosts(hosts))
         listener = run.bind("127.0.0.1", 0)
         self.port = int(listener.getsockname()[1])
         self._server = uvicorn.Server(run.configure(application, settings.limits))

@@ -120,7 +120,7 @@ def test_a_client_that_vanishes_leaves_the_queue(start: Any, exported: Path) -> 
     server = start("--model", exported, "--cache", 0)
     texts = [" ".join(WORDS) + f" {number}" for number in range(1000)]
     body = json.dumps({"text": texts, "beam": 16}).encode()
-    head = f"POST /v1/translate HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n"
+    head = f"POST /v1/translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(head.encode() + b"content-type: application/json\r\n\r\n" + body)
         wait_for(lambda: figure(server, "seq2see_queue_sentences") > 300)

@@ -93,9 +93,9 @@ def test_a_chunk_of_one_byte_each_is_no_offence(local: Any) -> None:
     body = b'{"q": "' + b"a" * 900 + b'", "source": "de", "target": "en"}'
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
     with server.connect() as client:
-        client.sendall(CHUNKED + b"content-type: application/json\r\n\r\n" + chunks)
-        client.sendall(b"0\r\n\r\n")
-        assert b"source language is not supported" in client.recv(65536)
+        headers = b"content-type: application/json\r\nconnection: close\r\n\r\n"
+        client.sendall(CHUNKED + headers + chunks + b"0\r\n\r\n")
+        assert b"source language is not supported" in read(client)
 
 
 def test_empty_lines_do_not_hold_a_connection(local: Any) -> None:

@@ -37,6 +37,13 @@ def serve(
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="An origin whose pages may call; may be repeated.")
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A host name to answer to, beside loopback; may be repeated. "
+            "By default any, unless --host is a loopback address."
+        ),
+    ] = None,
 ) -> None:
     """Serve translations over HTTP, and the page at /."""
     from seq2see.ct2.engines import ENGINES
@@ -48,6 +55,7 @@ def serve(
     settings = Settings(
         token=token,
         origins=tuple(allow_origin or ()),
+        hosts=tuple(allow_host or ()),
         cache=cache,
         batch_tokens=batch_tokens,
     )

@@ -14,12 +14,13 @@ from seq2see.errors import InputError
 from seq2see.serve import libretranslate, native, page
 from seq2see.serve.answers import answer
 from seq2see.serve.gate import Gate
+from seq2see.serve.hosts import Hosts
 from seq2see.serve.models import Models
 from seq2see.serve.problems import Problem
 from seq2see.serve.schemas import Status
 
 
-def build(models: Models) -> tuple[Any, Gate]:
+def build(models: Models, hosts: Hosts) -> tuple[Any, Gate]:
     """Build the application that serves these models, and the gate inside it."""
     settings = models.settings
     app = FastAPI(
@@ -29,7 +30,7 @@ def build(models: Models) -> tuple[Any, Gate]:
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
     )
-    gate = Gate(app, settings, models.metrics)
+    gate = Gate(app, settings, hosts, models.metrics)
     app.include_router(native.routes(models))
     app.include_router(libretranslate.routes(models, app.openapi))
     app.include_router(page.routes())

@@ -55,6 +55,7 @@ REFUSED: dict[int | str, dict[str, Any]] = {
     403: {"model": Refused, "description": "The API key is missing or wrong."},
     408: {"model": Refused, "description": "The body came too slowly."},
     413: {"model": Refused, "description": "The text is too long."},
+    421: {"model": Refused, "description": "The server does not have this host name."},
     422: {"model": Refused, "description": "The model cannot take the text."},
     503: {"model": Refused, "description": "The queue is full."},
     504: {"model": Refused, "description": "The deadline has passed."},
