@@ -39,6 +39,10 @@ def test_the_n_best_are_those_of_the_engine(server: Any, translator: Translator)
         assert one["log_probability"] == pytest.approx(ours.log_probability, abs=1e-3)
 
 
+def test_a_whole_number_may_have_a_point(server: Any) -> None:
+    assert server.translate("zwei vier", beam=3.0) == ["two four"]
+
+
 def test_a_translation_begins_with_its_prefix(server: Any) -> None:
     for translation in server.translate(["drei acht", "eins zwei"], prefix="five"):
         assert translation.startswith("five")
@@ -159,6 +163,8 @@ def test_translations_do_not_depend_on_who_shares_the_batch(server: Any) -> None
         ({}, "text: Field required"),
         ({"text": "eins", "beam": 17}, "beam is 17; at most 16 is allowed"),
         ({"text": "eins", "beam": 0}, "beam"),
+        ({"text": "eins", "beam": 2.5}, "beam: Input should be a valid integer"),
+        ({"text": "eins", "beam": True}, "beam: Input should be a valid integer"),
         ({"text": "eins", "beam": 2, "n_best": 3}, "n_best is 3; it must be at most the beam, 2"),
         ({"text": "eins", "model": "other"}, "model is not one of toy"),
         ({"text": "eins", "source": "fr"}, "no model for these languages; there are de→en"),

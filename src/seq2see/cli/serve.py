@@ -38,11 +38,7 @@ def serve(
         list[str] | None, typer.Option(help="An origin whose pages may call; may be repeated.")
     ] = None,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A host name to answer to, beside loopback; may be repeated. "
-            "By default any, unless --host is a loopback address."
-        ),
+        list[str] | None, typer.Option(help="A name of the server; may be repeated.")
     ] = None,
 ) -> None:
     """Serve translations over HTTP, and the page at /."""

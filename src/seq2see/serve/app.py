@@ -17,7 +17,8 @@ from seq2see.serve.gate import Gate
 from seq2see.serve.hosts import Hosts
 from seq2see.serve.models import Models
 from seq2see.serve.problems import Problem
-from seq2see.serve.schemas import Status
+from seq2see.serve.schemas import Refused, Status
+from seq2see.serve.token import described
 
 
 def build(models: Models, hosts: Hosts) -> tuple[Any, Gate]:
@@ -62,7 +63,13 @@ def _add_operation(app: FastAPI, models: Models, gate: Gate) -> None:
             return answer({"status": "draining"}, 503)
         return answer({"status": "ready"})
 
-    @app.get("/metrics", tags=["operation"], response_class=Response)
+    @app.get(
+        "/metrics",
+        tags=["operation"],
+        response_class=Response,
+        responses={401: {"model": Refused}, 421: {"model": Refused}},
+        dependencies=described(models.settings.token),
+    )
     async def metrics() -> Response:
         """Figures for Prometheus."""
         return Response(generate_latest(models.metrics.registry), media_type=CONTENT_TYPE_LATEST)
