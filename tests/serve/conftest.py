@@ -1,5 +1,6 @@
 """A server in a process of its own, with the toy model, and clients of it."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -91,28 +92,42 @@ def start() -> Iterator[Start]:
 
 
 class Local:
-    """A server without models in a thread, whose bounds a test may choose."""
+    """A server in a thread, without models or with one, whose bounds a test may choose."""
 
     def __init__(
-        self, token: str | None = None, hosts: Sequence[str] = (), **limits: float
+        self,
+        token: str | None = None,
+        hosts: Sequence[str] = (),
+        model: Path | None = None,
+        **limits: float,
     ) -> None:
         import uvicorn
 
         from seq2see.serve import run
         from seq2see.serve.app import build
         from seq2see.serve.hosts import Hosts
-        from seq2see.serve.models import Models
+        from seq2see.serve.models import Models, Place
         from seq2see.serve.settings import Limits, Settings
 
         settings = Settings(Limits(**limits), token)  # type: ignore[arg-type]
-        application, _ = build(Models([], None, settings), Hosts(hosts))
+        places = [] if model is None else [Place("toy", model)]
+        self.models = Models(places, "torch", settings)
+        application, _ = build(self.models, Hosts(hosts))
         listener = run.bind("127.0.0.1", 0)
         self.port = int(listener.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
         self._server = uvicorn.Server(run.configure(application, settings.limits))
-        self._thread = threading.Thread(target=self._server.run, args=([listener],))
+        self._thread = threading.Thread(target=self._run, args=(listener, self.models.open()))
         self._thread.start()
         while not self._server.started:
             time.sleep(0.01)
+
+    def _run(self, listener: socket.socket, opened: list[Any]) -> None:
+        async def serve() -> None:
+            self.models.serve(opened)
+            await self._server.serve([listener])
+
+        asyncio.run(serve())
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
