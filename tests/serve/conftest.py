@@ -58,6 +58,11 @@ class Running:
         assert response.status_code == 200, response.text
         return [row["text"] for row in response.json()["translations"]]
 
+    def figure(self, name: str) -> float:
+        """Sum the figures of /metrics whose names begin like this."""
+        lines = self.client.get("/metrics").text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 

@@ -1,9 +1,7 @@
 """Our own interface over HTTP, on both engines."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import pytest
 
 from seq2see.tasks.translator import Translator
@@ -136,26 +134,6 @@ def test_the_models_are_listed(server: Any) -> None:
     assert model["engine"] in ("ct2", "torch") and model["beam"] == 4
 
 
-def test_translations_do_not_depend_on_who_shares_the_batch(server: Any) -> None:
-    words = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
-    texts = [" ".join(words[i : i + 2 + i % 7]) + " 漢" * (i % 3) for i in range(10)] * 3
-    options = {"n_best": 2, "beam": 4}
-
-    def ask(text: str) -> Any:
-        body = {"text": text} | options
-        return server.client.post("/v1/translate", json=body).json()["translations"][0]
-
-    with httpx.Client(base_url=server.url, timeout=30) as other:
-        body = {"text": texts[:10]} | options
-        together = other.post("/v1/translate", json=body).json()["translations"] * 3
-    with ThreadPoolExecutor(16) as pool:
-        concurrent = list(pool.map(ask, texts))
-    for one, another in zip(concurrent, together, strict=True):
-        assert one["text"] == another["text"]
-        for left, right in zip(one["alternatives"], another["alternatives"], strict=True):
-            assert left["score"] == pytest.approx(right["score"], abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -230,10 +208,7 @@ def test_the_examples_of_the_description_run(server: Any) -> None:
 
 
 def test_the_figures_count_what_was_done(server: Any) -> None:
-    def figure(name: str) -> float:
-        lines = server.client.get("/metrics").text.splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
-
+    figure = server.figure
     sentences, hits = figure("seq2see_sentences_total"), figure("seq2see_cache_hits_total")
     server.translate(["acht sieben neun", "acht sieben eins"])
     server.translate(["acht sieben neun"])
