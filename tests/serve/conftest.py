@@ -121,7 +121,8 @@ class Local:
         listener = run.bind("127.0.0.1", 0)
         self.port = int(listener.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
-        self._server = uvicorn.Server(run.configure(application, settings.limits))
+        self._config = run.configure(application, settings.limits)
+        self._server = uvicorn.Server(self._config)
         self._thread = threading.Thread(target=self._run, args=(listener, self.models.open()))
         self._thread.start()
         while not self._server.started:
@@ -132,7 +133,8 @@ class Local:
             self.models.serve(opened)
             await self._server.serve([listener])
 
-        asyncio.run(serve())
+        with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
+            runner.run(serve())
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
