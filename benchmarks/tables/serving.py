@@ -50,6 +50,25 @@ def _server(name: str, about: Record, result: Record) -> tuple[str, ...]:
     )
 
 
+def fuzzed() -> str:
+    """Count the answers to random requests."""
+    if (result := raw("serve-fuzz")) is None:
+        return NOT_YET
+    rows = [
+        (
+            f"`{row['route']}`",
+            f"{row['requests']:,}",
+            ", ".join(f"{count:,} × {status}" for status, count in row["statuses"].items()),
+            f"{len(row['failures'])}",
+            f"{row['longest_seconds']:.2f} s",
+        )
+        for row in result["rows"]
+    ]
+    head = ("route", "requests", "answers", "failures", "slowest answer")
+    note = f"{result['model']}; {computer(result)}; {result['date'][:10]}"
+    return f"{table(head, *rows)}\n\n{note}"
+
+
 def _latency(row: Record) -> str:
     digits = 1 if row["p50_ms"] < 100 else 0
     return f"{row['p50_ms']:,.{digits}f} / {row['p99_ms']:,.{digits}f}"

@@ -52,6 +52,19 @@ def test_the_table_has_a_line_per_server_and_counts_failures(
     assert serving.sustained() == serving.NOT_YET
 
 
+def test_the_table_of_random_requests_counts_answers_and_failures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = {"route": "/r", "requests": 1203, "statuses": {"200": 1200, "500": 3}}
+    row |= {"failures": [[7, "status 500"]] * 3, "longest_seconds": 1.234}
+    result = {"rows": [row], "model": "A", "date": "2026-01-01T00:00:00"}
+    result |= {"machine": {"processor": "P", "cores": 2}}
+    monkeypatch.setattr(serving, "raw", lambda name: result)
+    line, _, note = serving.fuzzed().split("\n")[2:]
+    assert line == "| `/r` | 1,203 | 1,200 × 200, 3 × 500 | 3 | 1.23 s |"
+    assert note == "A; P, 2 cores; 2026-01-01"
+
+
 def test_an_argos_package_has_what_argos_reads(
     exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

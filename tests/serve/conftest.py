@@ -1,5 +1,6 @@
 """A server in a process of its own, with the toy model, and clients of it; a browser."""
 
+import asyncio
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -60,6 +61,11 @@ class Running:
         assert response.status_code == 200, response.text
         return [row["text"] for row in response.json()["translations"]]
 
+    def figure(self, name: str) -> float:
+        """Sum the figures of /metrics whose names begin like this."""
+        lines = self.client.get("/metrics").text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
@@ -94,25 +100,44 @@ def start() -> Iterator[Start]:
 
 
 class Local:
-    """A server without models in a thread, whose bounds a test may choose."""
+    """A server in a thread, without models or with one, whose bounds a test may choose."""
 
-    def __init__(self, token: str | None = None, **limits: float) -> None:
+    def __init__(
+        self,
+        token: str | None = None,
+        hosts: Sequence[str] = (),
+        model: Path | None = None,
+        **limits: float,
+    ) -> None:
         import uvicorn
 
         from seq2see.serve import run
         from seq2see.serve.app import build
-        from seq2see.serve.models import Models
+        from seq2see.serve.hosts import Hosts
+        from seq2see.serve.models import Models, Place
         from seq2see.serve.settings import Limits, Settings
 
         settings = Settings(Limits(**limits), token)  # type: ignore[arg-type]
-        application, _ = build(Models([], None, settings))
+        places = [] if model is None else [Place("toy", model)]
+        self.models = Models(places, "torch", settings)
+        application, _ = build(self.models, Hosts(hosts))
         listener = run.bind("127.0.0.1", 0)
         self.port = int(listener.getsockname()[1])
-        self._server = uvicorn.Server(run.configure(application, settings.limits))
-        self._thread = threading.Thread(target=self._server.run, args=([listener],))
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._config = run.configure(application, settings.limits)
+        self._server = uvicorn.Server(self._config)
+        self._thread = threading.Thread(target=self._run, args=(listener, self.models.open()))
         self._thread.start()
         while not self._server.started:
             time.sleep(0.01)
+
+    def _run(self, listener: socket.socket, opened: list[Any]) -> None:
+        async def serve() -> None:
+            self.models.serve(opened)
+            await self._server.serve([listener])
+
+        with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
+            runner.run(serve())
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
@@ -191,7 +216,7 @@ def unavailable(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright's event loop runs as long as there is one
 def browser() -> Iterator[Any]:
     try:
         from playwright.sync_api import expect, sync_playwright

@@ -18,6 +18,7 @@ from seq2see.serve import explore_requests as requests
 from seq2see.serve import explore_schemas as schemas
 from seq2see.serve import explore_views
 from seq2see.serve.app import build
+from seq2see.serve.hosts import Hosts
 from seq2see.serve.models import Models, Place
 from seq2see.serve.settings import Limits, Settings
 from seq2see.tasks.table import load
@@ -198,7 +199,7 @@ def within(directory: Path, calls: Calls, engine: Any = None, **limits: float) -
 
     async def run() -> Any:
         models.serve([(place, "ct2", engine)] if engine else models.open())
-        transport = httpx.ASGITransport(build(models)[0])
+        transport = httpx.ASGITransport(build(models, Hosts())[0])
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             return await calls(client, models)
 

@@ -1,37 +1,49 @@
 """Random requests: no failure of the server, whatever is sent."""
 
-import random
 from typing import Any
 
-ROUTES = ("/v1/translate", "/v1/score", "/translate", "/detect")
-KINDS = ("application/json", "application/x-www-form-urlencoded", "text/plain", "", "multipart/x")
-PARTS = [
-    *'{}[]",:0',
-    '"text"',
-    '"q"',
-    '"source"',
-    '"target"',
-    '"de"',
-    "null",
-    "true",
-    "-1e999",
-    "\\ud800",
-    "drei",
-    "&q=eins",
-    "%ff",
-    "\0",
-    "漢",
-]
+import pytest
+from serve_fuzz import GETS, POSTS, ROUTES, fuzz, request, wrong
+
+from seq2see.bench.server_process import Server
+
+COUNTS = dict.fromkeys(POSTS, 300) | dict.fromkeys(GETS, 40)
 
 
-def test_random_bodies_are_answered(server: Any) -> None:
-    draw = random.Random("bodies")
-    for number in range(400):
-        route, kind = draw.choice(ROUTES), draw.choice(KINDS)
-        body = "".join(draw.choices(PARTS, k=draw.randrange(12))).encode()
-        if number % 4 == 0:
-            body = draw.randbytes(draw.randrange(40))
-        response = server.client.post(route, content=body, headers={"content-type": kind})
-        assert response.status_code < 500, (route, kind, body)
-        if response.status_code != 200:
-            assert list(response.json()) == ["error"]
+def test_random_requests_are_answered(server: Any) -> None:
+    for route in ROUTES:
+        row = fuzz(Server("127.0.0.1", server.port, None), route, COUNTS[route])
+        assert row["failures"] == []
+        assert sum(row["statuses"].values()) == COUNTS[route]
+        if route in POSTS:  # neither all refused nor all accepted
+            assert row["statuses"]["200"] > 10
+            assert COUNTS[route] - row["statuses"]["200"] > 100
+    assert server.translate("zwei vier") == ["two four"]
+
+
+def test_every_route_of_the_description_is_asked(server: Any) -> None:
+    paths = server.client.get("/openapi.json").json()["paths"]
+    assert {path: [*operations] for path, operations in paths.items()} == {
+        route: ["post" if route in POSTS else "get"] for route in paths.keys() & set(ROUTES)
+    }
+
+
+def test_a_request_is_drawn_by_its_number() -> None:
+    drawn = [request("/translate", number) for number in range(50)]
+    assert drawn == [request("/translate", number) for number in range(50)]
+    assert len({asked.body for asked in drawn}) > 40
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "reason"),
+    [
+        (200, b"anything", None),
+        (422, b'{"error": "a"}', None),
+        (500, b'{"error": "a"}', "status 500"),
+        (200, b"Traceback (most recent call last)", "a traceback"),
+        (400, b'{"error": "a", "b": 1}', "status 400 with the keys ['error', 'b']"),
+        (404, b"Not found", "status 404 without JSON"),
+    ],
+)
+def test_an_answer_is_judged(status: int, content: bytes, reason: str | None) -> None:
+    assert wrong(status, content) == reason

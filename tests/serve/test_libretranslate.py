@@ -29,8 +29,10 @@ def test_the_calls_of_weblate_work(server: Any) -> None:
 
 
 def test_a_query_works_as_a_body_does(server: Any) -> None:
-    query = {"q": TEXT, "source": "de", "target": "en"}
-    assert server.client.post("/translate", params=query).json()["translatedText"] == TRANSLATION
+    query = {"q": TEXT, "source": "de", "target": "en", "alternatives": "1"}
+    for given in ({"params": query}, {"data": query}):
+        answer = server.client.post("/translate", **given).json()
+        assert answer["translatedText"] == TRANSLATION and len(answer["alternatives"]) == 1
 
 
 def test_alternatives_come_only_where_asked(server: Any) -> None:
@@ -67,6 +69,8 @@ def test_a_text_in_the_target_language_stays(server: Any) -> None:
         ({"q": TEXT, "source": "de", "target": "auto"}, 400, "target language is not supported"),
         ({"q": TEXT, "source": "en", "target": "de"}, 400, "no model for these languages"),
         ({"q": TEXT, "source": "de", "target": "en", "alternatives": 99}, 400, "at most 15"),
+        ({"q": TEXT, "source": "de", "target": "en", "alternatives": True}, 400, "alternatives"),
+        ({"q": TEXT, "source": "de", "target": "en", "alternatives": "1"}, 400, "alternatives"),
         ({"q": TEXT, "source": "de", "target": "en", "format": "pdf"}, 400, "format"),
         ({"q": "a" * 100_001, "source": "de", "target": "en"}, 413, "at most 100000"),
         ([TEXT], 400, "the body is not an object"),

@@ -1,9 +1,7 @@
 """Our own interface over HTTP, on both engines."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import pytest
 
 from seq2see.tasks.translator import Translator
@@ -39,6 +37,10 @@ def test_the_n_best_are_those_of_the_engine(server: Any, translator: Translator)
         assert one["log_probability"] == pytest.approx(ours.log_probability, abs=1e-3)
 
 
+def test_a_whole_number_may_have_a_point(server: Any) -> None:
+    assert server.translate("zwei vier", beam=3.0) == ["two four"]
+
+
 def test_a_translation_begins_with_its_prefix(server: Any) -> None:
     for translation in server.translate(["drei acht", "eins zwei"], prefix="five"):
         assert translation.startswith("five")
@@ -47,6 +49,27 @@ def test_a_translation_begins_with_its_prefix(server: Any) -> None:
     assert server.translate("zwei vier") == ["two four"]  # not the one that was forced
     first, *blank = server.translate(["drei acht. eins zwei.", "", " "], prefix="five")
     assert first.startswith("five") and blank == ["", " "]
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [("{}\n\n{}\n- {}", "text"), ("<p>{}</p><p>{}</p><hr>{}", "html")],
+    ids=["text", "html"],
+)
+def test_a_prefix_forces_the_first_sentence_and_not_its_repetitions(
+    server: Any, text: str, format: str
+) -> None:
+    (first,) = server.translate("zwei vier", prefix="five")
+    source = text.format(*["zwei vier"] * 3)
+    (translation,) = server.translate(source, prefix="five", format=format)
+    assert translation == text.format(first, "two four", "two four")
+
+
+def test_a_repeated_sentence_counts_as_often_as_it_occurs(server: Any) -> None:
+    body = {"text": ["zwei vier", "zwei vier\nzwei vier"]}
+    one, two = server.client.post("/v1/translate", json=body).json()["translations"]
+    for key in ("log_probability", "score"):
+        assert two[key] == pytest.approx(2 * one[key])
 
 
 @pytest.mark.parametrize(
@@ -111,26 +134,6 @@ def test_the_models_are_listed(server: Any) -> None:
     assert model["engine"] in ("ct2", "torch") and model["beam"] == 4
 
 
-def test_translations_do_not_depend_on_who_shares_the_batch(server: Any) -> None:
-    words = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
-    texts = [" ".join(words[i : i + 2 + i % 7]) + " 漢" * (i % 3) for i in range(10)] * 3
-    options = {"n_best": 2, "beam": 4}
-
-    def ask(text: str) -> Any:
-        body = {"text": text} | options
-        return server.client.post("/v1/translate", json=body).json()["translations"][0]
-
-    with httpx.Client(base_url=server.url, timeout=30) as other:
-        body = {"text": texts[:10]} | options
-        together = other.post("/v1/translate", json=body).json()["translations"] * 3
-    with ThreadPoolExecutor(16) as pool:
-        concurrent = list(pool.map(ask, texts))
-    for one, another in zip(concurrent, together, strict=True):
-        assert one["text"] == another["text"]
-        for left, right in zip(one["alternatives"], another["alternatives"], strict=True):
-            assert left["score"] == pytest.approx(right["score"], abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -138,6 +141,8 @@ def test_translations_do_not_depend_on_who_shares_the_batch(server: Any) -> None
         ({}, "text: Field required"),
         ({"text": "eins", "beam": 17}, "beam is 17; at most 16 is allowed"),
         ({"text": "eins", "beam": 0}, "beam"),
+        ({"text": "eins", "beam": 2.5}, "beam: Input should be a valid integer"),
+        ({"text": "eins", "beam": True}, "beam: Input should be a valid integer"),
         ({"text": "eins", "beam": 2, "n_best": 3}, "n_best is 3; it must be at most the beam, 2"),
         ({"text": "eins", "model": "other"}, "model is not one of toy"),
         ({"text": "eins", "source": "fr"}, "no model for these languages; there are de→en"),
@@ -206,10 +211,7 @@ def test_the_examples_of_the_description_run(server: Any) -> None:
 
 
 def test_the_figures_count_what_was_done(server: Any) -> None:
-    def figure(name: str) -> float:
-        lines = server.client.get("/metrics").text.splitlines()
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
-
+    figure = server.figure
     sentences, hits = figure("seq2see_sentences_total"), figure("seq2see_cache_hits_total")
     server.translate(["acht sieben neun", "acht sieben eins"])
     server.translate(["acht sieben neun"])

@@ -37,6 +37,9 @@ def serve(
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="An origin whose pages may call; may be repeated.")
     ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name of the server; may be repeated.")
+    ] = None,
 ) -> None:
     """Serve translations over HTTP, and the page at /."""
     from seq2see.ct2.engines import ENGINES
@@ -48,6 +51,7 @@ def serve(
     settings = Settings(
         token=token,
         origins=tuple(allow_origin or ()),
+        hosts=tuple(allow_host or ()),
         cache=cache,
         batch_tokens=batch_tokens,
     )

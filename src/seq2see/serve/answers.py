@@ -12,6 +12,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Refused, "description": "The token is missing or wrong."},
     408: {"model": Refused, "description": "The body came too slowly."},
     413: {"model": Refused, "description": "The body or its texts are too large."},
+    421: {"model": Refused, "description": "The server does not have this host name."},
     422: {"model": Refused, "description": "A value breaks a rule, which is named."},
     500: {"model": Refused, "description": "The server failed."},
     503: {"model": Refused, "description": "The queue is full; Retry-After says for how long."},

@@ -14,12 +14,14 @@ from seq2see.errors import InputError
 from seq2see.serve import explore, libretranslate, native, page
 from seq2see.serve.answers import answer
 from seq2see.serve.gate import Gate
+from seq2see.serve.hosts import Hosts
 from seq2see.serve.models import Models
 from seq2see.serve.problems import Problem
-from seq2see.serve.schemas import Status
+from seq2see.serve.schemas import Refused, Status
+from seq2see.serve.token import described
 
 
-def build(models: Models) -> tuple[Any, Gate]:
+def build(models: Models, hosts: Hosts) -> tuple[Any, Gate]:
     """Build the application that serves these models, and the gate inside it."""
     settings = models.settings
     app = FastAPI(
@@ -29,7 +31,7 @@ def build(models: Models) -> tuple[Any, Gate]:
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
     )
-    gate = Gate(app, settings, models.metrics)
+    gate = Gate(app, settings, hosts, models.metrics)
     app.include_router(native.routes(models))
     app.include_router(explore.routes(models))
     app.include_router(libretranslate.routes(models, app.openapi))
@@ -62,7 +64,13 @@ def _add_operation(app: FastAPI, models: Models, gate: Gate) -> None:
             return answer({"status": "draining"}, 503)
         return answer({"status": "ready"})
 
-    @app.get("/metrics", tags=["operation"], response_class=Response)
+    @app.get(
+        "/metrics",
+        tags=["operation"],
+        response_class=Response,
+        responses={401: {"model": Refused}, 421: {"model": Refused}},
+        dependencies=described(models.settings.token),
+    )
     async def metrics() -> Response:
         """Figures for Prometheus."""
         return Response(generate_latest(models.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from seq2see.serve.schemas import Beam, Name, Strict
+from seq2see.serve.schemas import INTEGER, Beam, Name, Strict
 
 CHARACTERS = 2000
 Text = Annotated[str, Field(max_length=CHARACTERS)]
@@ -12,7 +12,7 @@ Piece = Annotated[str, Field(max_length=100)]
 Layer = Annotated[
     str, Field(max_length=100, description="Name of an attention layer, such as decoder.0.cross.")
 ]
-HeadNumber = Annotated[int, Field(ge=0, le=1000, description="Counted from 0.")]
+HeadNumber = Annotated[int, Field(ge=0, le=1000, description="Counted from 0."), INTEGER]
 Prefix = Annotated[Text | None, Field(description="Forced beginning of the translation.")]
 Forbidden = Annotated[
     list[Piece], Field(max_length=100, description="Tokens that no translation may have.")
@@ -34,14 +34,14 @@ class Look(Strict):
     target: Text | None = Field(
         None, description="Translation to explain; by default the model's own."
     )
-    beam: Beam = None
+    beam: Beam | None = Field(None, description="Beam size; by default the model's.")
     off: list[Head] = Field([], max_length=1024, description="Heads that are switched off.")
 
 
 class TranslateLook(Look):
     """A translation to explain, and rules for the search."""
 
-    n_best: int = Field(1, ge=1, description="Hypotheses to return, at most the beam.")
+    n_best: Beam = Field(1, description="Hypotheses to return, at most the beam.")
     prefix: Prefix = None
     forbidden: Forbidden = Field([])
 
@@ -56,7 +56,9 @@ class HeadLook(Look):
 class ByHandLook(HeadLook):
     """A query position of a head, to compute by hand."""
 
-    query: int = Field(ge=0, le=1000, description="Row of the head's weights, counted from 0.")
+    query: Annotated[int, INTEGER] = Field(
+        ge=0, le=1000, description="Row of the head's weights, counted from 0."
+    )
 
 
 class BeamLook(Look):

@@ -6,10 +6,11 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from seq2see.serve.answers import answer
+from seq2see.serve.hosts import Hosts
 from seq2see.serve.logs import failure, log
 from seq2see.serve.metrics import Metrics
 from seq2see.serve.problems import ClientGone, Problem
@@ -19,6 +20,7 @@ from seq2see.serve.token import bearer, equal
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -45,10 +47,11 @@ GONE = 499  # in the log alone: the client did not wait for an answer
 class Gate:
     """Wraps the application; every request passes here first."""
 
-    def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, app: App, settings: Settings, hosts: Hosts, metrics: Metrics) -> None:
         self.app = app
         self.limits = settings.limits
         self.metrics = metrics
+        self._hosts = hosts
         self._token = settings.token
         self.draining = False
         self._start = secrets.token_hex(4)
@@ -60,13 +63,11 @@ class Gate:
         passage = Passage(self, scope, receive, send)
         begun = time.perf_counter()
         try:
-            if self.allows(scope):
-                await passage.read()
-                await self.app(scope, passage.receive, passage.send)
-            else:
-                await passage.refuse(401, "the token is missing or wrong", UNAUTHORISED)
+            self.check(scope["path"], scope["headers"])
+            await passage.read()
+            await self.app(scope, passage.receive, passage.send)
         except Problem as problem:
-            await passage.refuse(problem.status, problem.message)
+            await passage.refuse(problem)
         except (ClientGone, ConnectionError):
             passage.status = GONE
         except Exception:
@@ -86,16 +87,19 @@ class Gate:
             ms=round(1000 * seconds, 2),
         )
 
-    def allows(self, scope: MutableMapping[str, Any]) -> bool:
-        """Whether a request may pass: without a token, or with the right one where it is needed.
+    def check(self, path: str, headers: Headers) -> None:
+        """Refuse a request to another host, or without the token where one is needed.
 
         LibreTranslate's clients send it in the body, so their routes compare it themselves.
         """
-        if self._token is None or not scope["path"].startswith(PROTECTED):
-            return True
-        return equal(self._token, bearer(scope["headers"]))
+        if not all(self._hosts.allow(value) for name, value in headers if name == b"host"):
+            raise Problem(421, "this server does not have that host name; see --allow-host")
+        if self._token is None or not path.startswith(PROTECTED):
+            return
+        if not equal(self._token, bearer(headers)):
+            raise Problem(401, "the token is missing or wrong", UNAUTHORISED)
 
-    def next_id(self, headers: list[tuple[bytes, bytes]]) -> str:
+    def next_id(self, headers: Headers) -> str:
         """The client's X-Request-ID if it is harmless, else one of ours."""
         for name, value in headers:
             if name == b"x-request-id" and SAFE_ID.fullmatch(value):
@@ -112,7 +116,7 @@ class Passage:
         self.gate = gate
         self.id = gate.next_id(scope["headers"])
         self.status: int | None = None
-        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self._headers: Headers = scope["headers"]
         self._receive = receive
         self._send = send
         self._body: bytes | None = None
@@ -163,13 +167,10 @@ class Passage:
                 headers.append(CLOSE)
         await self._send(message)
 
-    async def refuse(
-        self, status: int, message: str, headers: Mapping[str, str] | None = None
-    ) -> None:
+    async def refuse(self, problem: Problem) -> None:
         """Answer with an error."""
-        response = answer({"error": message}, status)
-        response.headers.update(headers or {})
-        await self.send(
-            {"type": "http.response.start", "status": status, "headers": response.raw_headers}
-        )
+        response = answer({"error": problem.message}, problem.status)
+        response.headers.update(problem.headers)
+        start = {"type": "http.response.start", "status": problem.status}
+        await self.send(start | {"headers": response.raw_headers})
         await self.send({"type": "http.response.body", "body": response.body})

@@ -1,12 +1,14 @@
 """Bodies of requests and answers of LibreTranslate's interface."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from seq2see.serve.schemas import Refused
+from seq2see.serve.schemas import INTEGER, Refused, Texts
+from seq2see.serve.settings import Limits
 
-Text = str | list[str]
+Text = str | Texts
+MOST = {"maximum": Limits.beam - 1}
 
 
 class TranslateRequest(BaseModel):
@@ -16,7 +18,9 @@ class TranslateRequest(BaseModel):
     source: str = Field(max_length=100, description="Language code, or auto.")
     target: str = Field(max_length=100, description="Language code.")
     format: Literal["text", "html"] = "text"
-    alternatives: int = Field(0, ge=0, description="Further translations of each text.")
+    alternatives: Annotated[int, Field(ge=0, json_schema_extra=MOST), INTEGER] = Field(
+        0, description="Further translations of each text."
+    )
     api_key: str | None = None
 
 
@@ -55,16 +59,22 @@ REFUSED: dict[int | str, dict[str, Any]] = {
     403: {"model": Refused, "description": "The API key is missing or wrong."},
     408: {"model": Refused, "description": "The body came too slowly."},
     413: {"model": Refused, "description": "The text is too long."},
+    421: {"model": Refused, "description": "The server does not have this host name."},
     422: {"model": Refused, "description": "The model cannot take the text."},
     503: {"model": Refused, "description": "The queue is full."},
     504: {"model": Refused, "description": "The deadline has passed."},
 }
-KINDS = ("application/json", "application/x-www-form-urlencoded")
 
 
 def _body(kind: type[BaseModel], example: dict[str, Any]) -> dict[str, Any]:
-    content = {"schema": kind.model_json_schema(), "example": example}
-    return {"requestBody": {"required": True, "content": dict.fromkeys(KINDS, content)}}
+    """Describe a body in JSON, or a form, which has one text."""
+    schema = kind.model_json_schema()
+    form = schema | {"properties": schema["properties"] | {"q": {"type": "string"}}}
+    content = {
+        "application/json": {"schema": schema, "example": example},
+        "application/x-www-form-urlencoded": {"schema": form, "example": example},
+    }
+    return {"requestBody": {"required": True, "content": content}}
 
 
 TRANSLATE = {"q": "Ein Hund läuft durch den Schnee.", "source": "auto", "target": "en"}

@@ -25,16 +25,16 @@ Kind = TypeVar("Kind", TranslateRequest, DetectRequest)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-async def read(request: Request) -> dict[str, Any]:
-    """Return the keys of a request, from its JSON or form, and else from its query."""
+async def read(request: Request, model: type[Kind]) -> Kind:
+    """Read a request from its JSON or form, and else from its query; numbers there are strings."""
     values: dict[str, Any] = dict(request.query_params)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
         async with request.form(max_files=0) as form:
-            return values | dict(form)
+            return parsed(model, values | dict(form))
     body = await request.body()
     if not body:
-        return values
+        return parsed(model, values)
     if kind != "application/json":  # any web page may send other types, without being asked
         raise Problem(400, "Invalid request: the body is neither JSON nor a form, by its type")
     try:
@@ -43,13 +43,13 @@ async def read(request: Request) -> dict[str, Any]:
         raise Problem(400, "Invalid request: the body is not JSON") from None
     if not isinstance(given, dict):
         raise Problem(400, "Invalid request: the body is not an object")
-    return values | given
+    return parsed(model, values | given, strict=True)
 
 
-def parsed(kind: type[Kind], values: Any) -> Kind:
+def parsed(model: type[Kind], values: Any, strict: bool = False) -> Kind:
     """Check the keys of a request, in LibreTranslate's words."""
     try:
-        return kind.model_validate(values)
+        return model.model_validate(values, strict=strict)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         key = str(first["loc"][0])
@@ -106,7 +106,7 @@ class Interface:
 
     async def translate(self, request: Request) -> Response:
         """Translate a text, or a list of them."""
-        asked = parsed(TranslateRequest, await read(request))
+        asked = await read(request, TranslateRequest)
         self.authorise(request, asked.api_key)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         check_texts("q", texts, self.limits)
@@ -124,7 +124,7 @@ class Interface:
 
     async def detect(self, request: Request) -> Response:
         """Detect the language of a text."""
-        asked = parsed(DetectRequest, await read(request))
+        asked = await read(request, DetectRequest)
         self.authorise(request, asked.api_key)
         check_texts("q", [asked.q], self.limits)
         ranked = detect(asked.q, self.languages())

@@ -45,9 +45,8 @@ class JsonLines(logging.Handler):
 
 
 def take_over() -> None:
-    """Write the warnings of uvicorn and asyncio as ours."""
-    for name in ("uvicorn", "asyncio"):
-        target = logging.getLogger(name)
-        target.handlers = [JsonLines()]
-        target.setLevel(logging.WARNING)
-        target.propagate = False
+    """Write the warnings of libraries as ours."""
+    root = logging.getLogger()
+    root.handlers = [JsonLines()]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # its warnings quote the body

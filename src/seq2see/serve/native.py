@@ -23,6 +23,7 @@ from seq2see.serve.schemas import (
     TranslateResponse,
 )
 from seq2see.serve.settings import Limits
+from seq2see.serve.token import described
 from seq2see.serve.translating import Options, score_texts
 from seq2see.text.documents import Glossary
 
@@ -186,7 +187,8 @@ def add_models(router: APIRouter, models: Models) -> None:
 
 def routes(models: Models) -> APIRouter:
     """Build the routes under /v1."""
-    router = APIRouter(prefix="/v1", tags=["translation"])
+    dependencies = described(models.settings.token)
+    router = APIRouter(prefix="/v1", tags=["translation"], dependencies=dependencies)
     add_translate(router, models)
     add_score(router, models)
     add_models(router, models)

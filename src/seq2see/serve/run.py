@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import resource
 import signal
 import socket
@@ -15,6 +14,7 @@ from seq2see.errors import WorkError
 from seq2see.serve import detect, logs
 from seq2see.serve.app import build
 from seq2see.serve.gate import Gate
+from seq2see.serve.hosts import Hosts, is_loopback
 from seq2see.serve.logs import log
 from seq2see.serve.models import Models
 from seq2see.serve.protocol import Connection
@@ -105,16 +105,6 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def warn_of_openness(host: str, token: str | None) -> None:
-    """Warn if others than this machine can call a server without a token."""
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost"
-    if not local and token is None:
-        log("open", "warning", host=host, reason="reachable from elsewhere without a token")
-
-
 def allow_files(count: int) -> None:
     """Allow so many open files, as far as the hard limit goes."""
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -128,13 +118,17 @@ def run(models: Models, host: str, port: int) -> None:
     """Open the models and serve until a signal."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there are models to reload
     logs.take_over()
-    warn_of_openness(host, models.settings.token)
+    settings = models.settings
     listener = bind(host, port)
+    local = is_loopback(listener.getsockname()[0])
+    if not local and settings.token is None:
+        log("open", "warning", host=host, reason="reachable from elsewhere without a token")
     opened = models.open()
     detect.load()
-    limits = models.settings.limits
+    limits = settings.limits
     allow_files(limits.connections + FILES)
-    application, gate = build(models)
+    answered = Hosts([host, *settings.hosts] if local or settings.hosts else [])
+    application, gate = build(models, answered)
     config = configure(application, limits)
 
     async def serve() -> None:

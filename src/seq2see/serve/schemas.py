@@ -1,11 +1,26 @@
 """Bodies of requests and answers of our own interface."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-Beam = Annotated[int | None, Field(ge=1, description="Beam size; by default the model's.")]
+from seq2see.serve.settings import Limits
+from seq2see.text.documents.glossary import LINE
+
+
+def _integer(value: Any) -> Any:
+    """Return 1 for 1.0, which is an integer in a JSON schema."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+INTEGER = BeforeValidator(_integer)
+# The upper bounds below are told here, and checked where a message can say more.
+LARGEST_BEAM = {"maximum": Limits.beam}
+Beam = Annotated[int, Field(ge=1, json_schema_extra=LARGEST_BEAM), INTEGER]
 Name = Annotated[str | None, Field(max_length=100)]
+Texts = Annotated[list[str], Field(json_schema_extra={"maxItems": Limits.texts})]
+ONE_LINE = {"type": "string", "pattern": LINE}
+TERMS = {"type": "object", "propertyNames": ONE_LINE, "additionalProperties": ONE_LINE}
 
 
 class Strict(BaseModel):
@@ -17,18 +32,20 @@ class Strict(BaseModel):
 class TranslateRequest(Strict):
     """Texts to translate, and how."""
 
-    text: str | list[str] = Field(description="One text or several.")
+    text: str | Texts = Field(description="One text or several.")
     source: Name = Field(None, description="Language code; by default detected where it matters.")
     target: Name = Field(None, description="Language code.")
     model: Name = Field(None, description="Name of a model; see /v1/models.")
-    beam: Beam = None
-    n_best: int = Field(1, ge=1, description="Alternatives of each text, at most the beam.")
-    prefix: str | list[str] | None = Field(
+    beam: Beam | None = Field(None, description="Beam size; by default the model's.")
+    n_best: Beam = Field(1, description="Alternatives of each text, at most the beam.")
+    prefix: str | Texts | None = Field(
         None,
-        description="Forced beginning of the translation, for all texts or for each: of a text's "
-        "first sentence and those equal to it. 422 if the translation does not keep it.",
+        description="Forced beginning of the translation, for all texts or for each. "
+        "422 if the translation does not keep it.",
     )
-    glossary: dict[str, str] | None = Field(None, description="Terms and their translations.")
+    glossary: Annotated[dict[str, str], WithJsonSchema(TERMS)] | None = Field(
+        None, description="Terms and their translations, each a line of text."
+    )
     format: Literal["text", "html"] = "text"
 
 
@@ -58,8 +75,8 @@ class TranslateResponse(BaseModel):
 class ScoreRequest(Strict):
     """Given translations, pair by pair."""
 
-    source: list[str]
-    target: list[str]
+    source: Texts
+    target: Texts = Field(description="Translations, as many as there are sources.")
     model: Name = None
 
 

@@ -35,6 +35,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     token: str | None = None
     origins: tuple[str, ...] = ()  # allowed by CORS
+    hosts: tuple[str, ...] = ()  # names of this server, beside loopback
     cache: int = 10_000  # sentences per model; 0: none
     batch_tokens: int | None = None  # source tokens × beam of a batch; None: the engine's
 

@@ -2,8 +2,13 @@
 
 import hmac
 from collections.abc import Iterable
+from typing import Any
+
+from fastapi import Security
+from fastapi.security import HTTPBearer
 
 BEARER = b"bearer "
+SCHEME = HTTPBearer(auto_error=False, description="The token, which the operator has.")
 
 
 def equal(token: str, given: bytes) -> bool:
@@ -17,3 +22,8 @@ def bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         if name == b"authorization" and value.lower().startswith(BEARER):
             return value[len(BEARER) :].strip()
     return b""
+
+
+def described(token: str | None) -> list[Any]:
+    """Dependencies that describe a route as one that needs the token; they do not compare it."""
+    return [] if token is None else [Security(SCHEME)]

@@ -115,7 +115,17 @@ def test_terms_are_whole_words_and_the_longest() -> None:
     assert found("使用GPU训练，三只狗狗") == ["GPU", "狗", "狗"]
 
 
-@pytest.mark.parametrize(("term", "translation"), [("", "a"), ("a", " "), ("a\nb", "a")])
+LINES = [
+    ("", "a"),
+    ("a", " \u3000\x85"),
+    ("a\nb", "a"),
+    ("a", "b\n"),
+    ("\u2028a", "a"),
+    ("a", "\x1f"),
+]
+
+
+@pytest.mark.parametrize(("term", "translation"), LINES)
 def test_a_glossary_has_lines_of_text(term: str, translation: str) -> None:
     with pytest.raises(InputError, match="must be one line of text"):
         Glossary({term: translation})

@@ -11,6 +11,9 @@ UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U
 LETTER = rf"[^\W_{UNSPACED}]"
 # Not between two letters. Case makes no difference to these classes, but folding them takes time.
 EDGE = rf"(?-i:(?<!{LETTER})|(?!{LETTER}))"
+# The same in a JSON schema: a line of text that is not blank.
+BREAKS = r"\n-\r\u001c-\u001f\u0085\u2028\u2029"
+LINE = rf"^[^\S{BREAKS}]*[^\s{BREAKS}][^{BREAKS}]*$"
 
 
 class Glossary:
@@ -20,7 +23,7 @@ class Glossary:
         self._translations: dict[str, str] = {}
         for term, translation in terms.items():
             for name, text in (("term", term), ("translation", translation)):
-                if not text.strip() or len(text.splitlines()) > 1:
+                if not re.fullmatch(LINE, text):
                     raise InputError(f"glossary: the {name} {text!r} must be one line of text")
             self._translations[term.strip().lower()] = translation.strip()
         longest_first = sorted(self._translations, key=len, reverse=True)

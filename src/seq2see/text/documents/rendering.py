@@ -77,7 +77,7 @@ def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     }
     cores = [core for _, core, _ in parts.values()]
     texts = [_asked(core) for core in cores if translatable(core)]
-    translations = dict(zip(texts, map(_one_line, (yield texts)), strict=True))
+    translations = map(_one_line, (yield texts))
     chunks: list[tuple[str, str]] = []  # as read, as written
     for index, (kind, run) in enumerate(groups):
         if kind is not Kind.TEXT:
@@ -85,7 +85,8 @@ def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
             chunks += ((piece.text, raw) for piece, raw in zip(run, raws, strict=True))
             continue
         before, core, after = parts[index]
-        translation = _as_part(translations.get(_asked(core), ""), text_of(core))
+        translated = next(translations) if translatable(core) else ""
+        translation = _as_part(translated, text_of(core))
         chunks.append((text_of(before), raw_of(before)))
         if translation and translation != _asked(core):
             chunks.append((translation, setting.escape(translation)))

@@ -12,18 +12,20 @@ Steps = Generator[list[str], Sequence[str], Result]
 
 
 def run(steps: Steps[Result], translate: Callable[[list[str]], Sequence[str]]) -> Result:
-    """Run a translation, asking `translate` for each round's texts."""
+    """Run a translation, asking `translate` for each round's texts, each text once."""
     try:
         texts = next(steps)
         while True:
-            texts = steps.send(_as_many(translate(texts), texts))
+            asked = list(dict.fromkeys(texts))
+            translation_of = dict(zip(asked, _as_many(translate(asked), asked), strict=True))
+            texts = steps.send([translation_of[text] for text in texts])
     except StopIteration as stop:
         result: Result = stop.value
         return result
 
 
 def together(many: Iterable[Steps[Result]]) -> Steps[list[Result]]:
-    """Run translations in step: a round asks for the texts of all of them, each text once."""
+    """Run translations in step: a round asks for the texts of all of them, in order."""
     generators = list(many)
     results: dict[int, Result] = {}
     asked: dict[int, list[str]] = {}
@@ -38,11 +40,10 @@ def together(many: Iterable[Steps[Result]]) -> Steps[list[Result]]:
                 results[number] = stop.value
         answers.clear()
         if asked:
-            texts = list(dict.fromkeys(text for own in asked.values() for text in own))
-            translations = _as_many((yield texts), texts)
-            translation_of = dict(zip(texts, translations, strict=True))
+            texts = [text for own in asked.values() for text in own]
+            translations = iter(_as_many((yield texts), texts))
             for number, own in asked.items():
-                answers[number] = [translation_of[text] for text in own]
+                answers[number] = [next(translations) for _ in own]
     return [results[number] for number in range(len(generators))]
 
 
