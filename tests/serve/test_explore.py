@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from seq2see.serve import explore_views
 from seq2see.serve.app import build
 from seq2see.serve.hosts import Hosts
 from seq2see.serve.models import Models, Place
+from seq2see.serve.patience import Patience
+from seq2see.serve.problems import ClientGone
 from seq2see.serve.settings import Limits, Settings
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
@@ -86,7 +89,7 @@ def test_every_view_is_that_of_its_own_model(pair: Any, both: list[Translator], 
     for name, translator in zip("ab", both, strict=True):
         view = see(pair, route, model=name, **body)
         assert schema.model_validate(view).model_dump() == view  # as the description says
-        ours = json.loads(json.dumps(explore_views.VIEWS[route](translator, request(**body))))
+        ours = json.loads(json.dumps(explore_views.view(route, translator, request(**body))))
         for timed in (view, ours):
             timed.pop("seconds", None)
         assert view == ours
@@ -249,8 +252,64 @@ def test_a_request_past_its_deadline_leaves_the_queue(
         gate.set()
         return statuses, await client.post("/v1/explore/anatomy", json=LOOK)
 
-    statuses, after = within(siblings[0], calls, deadline=0.5)
+    statuses, after = within(siblings[0], calls, deadline=2.0)
     assert set(statuses) == {504} and after.status_code == 200
+
+
+@pytest.mark.parametrize("ends", ["deadline", "client"])
+def test_a_long_view_stops_when_its_request_has_ended(
+    siblings: list[Path], monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    stopped = threading.Event()
+
+    def passes(translator: Translator, asked: Any, check: Callable[[], object]) -> dict[str, Any]:
+        try:
+            for _ in range(2000):  # of 20 seconds
+                check()
+                time.sleep(0.01)
+        except Exception:
+            stopped.set()
+            raise
+        return {}
+
+    monkeypatch.setitem(explore_views.LONG_VIEWS, "heads", passes)
+    waiting: list[Patience] = []
+    real = Patience.add
+
+    def add(self: Patience, ticket: Any) -> None:
+        waiting.append(self)
+        real(self, ticket)
+
+    monkeypatch.setattr(Patience, "add", add)
+
+    async def calls(client: httpx.AsyncClient, models: Models) -> Any:
+        late = asyncio.ensure_future(client.post("/v1/explore/heads", json=LOOK))
+        if ends == "client":
+            await asyncio.sleep(0.3)
+            waiting[0].end(ClientGone())
+        await asyncio.wait([late])
+        after = await client.post("/v1/explore/anatomy", json=LOOK)  # by the same worker
+        return late, after
+
+    late, after = within(siblings[0], calls, deadline=10.0 if ends == "client" else 2.0)
+    assert stopped.is_set() and after.status_code == 200
+    if ends == "deadline":
+        assert late.result().status_code == 504
+
+
+def test_a_damaged_checkpoint_is_named_by_its_update_alone(
+    siblings: list[Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(siblings[0], run)
+    (run / "checkpoints" / "update-00000030" / "weights.safetensors").write_bytes(b"torn")
+
+    async def calls(client: httpx.AsyncClient, models: Models) -> Any:
+        return await client.post("/v1/explore/training", json=HEAD)
+
+    answer = within(run, calls)
+    assert answer.status_code == 422 and "the checkpoint of update 30 " in answer.json()["error"]
+    assert str(tmp_path) not in answer.text and "safetensors" not in answer.text
 
 
 def test_a_model_served_by_another_engine_is_opened_by_pytorch(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from seq2see.errors import InputError
+from seq2see.models.unfinished import kept_in, update_of
 from seq2see.tasks import run
 from seq2see.training import checkpoint
 from seq2see.training.loop import Training
@@ -57,6 +58,45 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits(
     assert without_time(small.log("whole", "chosen")) == without_time(small.log("parts", "chosen"))
     ends = [small.log(name, "validation")[-1] for name in ("whole", "parts")]
     assert without_time(ends[:1]) == without_time(ends[1:])
+
+
+def checkpoints(folder: Path) -> dict[str, list[str]]:
+    """The files of each checkpoint of a run."""
+    folders = (path for path in (folder / "checkpoints").iterdir() if path.is_dir())
+    return {path.name: sorted(file.name for file in path.iterdir()) for path in folders}
+
+
+@pytest.mark.parametrize("kills", [(1, 1, 3), (4, 2), (9,)])
+def test_a_run_killed_and_resumed_keeps_the_same_checkpoints_to_show(
+    small: Any, tmp_path: Path, killed_after: Any, kills: tuple[int, ...]
+) -> None:
+    budget = ("train.steps=10", "train.checkpoint_every=1", "train.keep=3")
+    small.train("whole", *budget)
+    for updates in kills:
+        with killed_after(updates):
+            small.train("parts", *budget, resume=True)
+    small.train("parts", *budget, resume=True)
+    assert checkpoints(tmp_path / "parts") == checkpoints(tmp_path / "whole")
+    kept = kept_in(tmp_path / "whole" / "checkpoints")
+    assert [update_of(folder) for folder in kept] == [1, 5]  # and 9 is averaged
+    for folder in kept:
+        there = tmp_path / "parts" / "checkpoints" / folder.name / "ema.safetensors"
+        assert there.read_bytes() == (folder / "ema.safetensors").read_bytes()
+    assert small.equal("whole", "parts")
+
+
+def test_a_run_continues_with_fewer_checkpoints_to_show_or_more(
+    small: Any, tmp_path: Path, killed_after: Any
+) -> None:
+    budget = ("train.steps=9", "train.checkpoint_every=1", "train.average=1")
+    small.train("whole", *budget)
+    for keep, updates in ((4, 4), (0, 1), (9, 3)):
+        with killed_after(updates):
+            small.train("parts", *budget, f"train.keep={keep}", resume=True)
+        kept = [update_of(folder) for folder in kept_in(tmp_path / "parts" / "checkpoints")]
+        assert kept == {4: [1, 2, 3], 0: [], 9: [5, 6, 7]}[keep]
+    small.train("parts", *budget, "train.keep=9", resume=True)
+    assert small.equal("whole", "parts")
 
 
 @pytest.fixture

@@ -4,8 +4,10 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -285,3 +287,54 @@ def test_a_changed_state_is_detected(tmp_path: Path) -> None:
     saved["state"][key] = "other"
     path.write_text(json.dumps(saved))
     assert "update-1/state.json: corrupt" in refusal(tmp_path / "update-1")
+
+
+def with_average() -> Checkpoint:
+    return Checkpoint(example().groups | {"ema": {"a": torch.full((2, 3), 7.0)}}, {})
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("saved", "weights"), [(example(), "weights"), (with_average(), "ema")], ids=["own", "average"]
+)
+def test_what_is_kept_to_show_holds_the_weights_to_use_alone(
+    tmp_path: Path, saved: Checkpoint, weights: str
+) -> None:
+    for number in (1, 2, 3, 4):
+        checkpoint.save(tmp_path / f"update-{number}", saved)
+    checkpoint.keep(tmp_path, {"update-4", "update-1"}, ["update-1", "update-3"])
+    assert names_in(tmp_path) == ["kept-3", "update-1", "update-4"]
+    assert names_in(tmp_path / "kept-3") == sorted([f"{weights}.safetensors", "state.json"])
+    kept = safetensors.torch.load_file(tmp_path / "kept-3" / f"{weights}.safetensors")
+    assert same(Checkpoint({weights: kept}, saved.state), saved)
+    assert [path.name for path in checkpoint.saved_in(tmp_path)] == ["update-1", "update-4"]
+    checkpoint.keep(tmp_path, {"update-4"}, ["update-1"])
+    assert names_in(tmp_path) == ["kept-1", "update-4"]
+    checkpoint.keep(tmp_path, {"update-4"})
+    assert names_in(tmp_path) == ["update-4"]
+
+
+@pytest.mark.parametrize("died", ["replace", "unlink", "rmtree"])
+def test_a_kill_while_weights_are_kept_is_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: str
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def dying(*given: Any, **keys: Any) -> None:
+        raise Killed
+
+    for number in (1, 2, 3):
+        checkpoint.save(tmp_path / f"update-{number}", with_average())
+    place: Any = {"replace": os, "unlink": Path, "rmtree": checkpoint.shutil}[died]
+    with monkeypatch.context() as context, pytest.raises(Killed):
+        context.setattr(place, died, dying)
+        checkpoint.keep(tmp_path, {"update-3"}, ["update-2"])
+    for saved in checkpoint.saved_in(tmp_path):
+        assert same(checkpoint.load(saved), with_average())  # none lacks anything
+    checkpoint.keep(tmp_path, {"update-3"}, ["update-2"])
+    assert names_in(tmp_path) == ["kept-2", "update-3"]
+    assert names_in(tmp_path / "kept-2") == ["ema.safetensors", "state.json"]

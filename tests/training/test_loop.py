@@ -17,6 +17,7 @@ from torch.nn import functional
 from seq2see.batches import Batch, IdPair, TextExamples, by_sentences, collate
 from seq2see.errors import InputError, WorkError
 from seq2see.models.transformer import Transformer
+from seq2see.models.unfinished import kept_in, update_of
 from seq2see.models.weights import Tensors, weights
 from seq2see.recipe.schema import ModelConfig, TrainConfig
 from seq2see.text.specials import PAD
@@ -408,3 +409,35 @@ def test_a_run_with_a_larger_budget_is_validated_on_its_way(
     longer.run()
     updates = [event["update"] for event in events(tmp_path, "validation")]
     assert updates == [*range(1, 11), 12, 14, 16, 18, 20]
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept"), [(0, []), (1, [1]), (3, [1, 5, 9]), (4, [1, 5, 9]), (9, [1, 3, 5, 7, 9, 11])]
+)
+def test_further_checkpoints_are_spread_over_the_run(
+    reporter: Reporter, tmp_path: Path, keep: int, kept: list[int]
+) -> None:
+    in_turn = losses(*range(12, 0, -1))  # the last is the best
+    run = training(reporter, tmp_path / "c", in_turn, steps=24, checkpoint_every=2, keep=keep)
+    run.run()
+    updates = [update_of(folder) for folder in kept_in(tmp_path / "c")]
+    assert updates == [2 * number for number in kept] and len(updates) <= keep
+    assert [path.name for path in checkpoint.saved_in(tmp_path / "c")] == ["update-00000024"]
+
+
+def test_a_checkpoint_that_is_needed_is_not_kept_twice(reporter: Reporter, tmp_path: Path) -> None:
+    run = training(
+        reporter,
+        tmp_path / "c",
+        losses(3.0, 2.0, 1.0, 4.0, 5.0, 6.0, 7.0),
+        steps=6,
+        keep=6,
+        checkpoint_every=1,
+        average=2,
+    )
+    run.run()
+    names = sorted(path.name for path in (tmp_path / "c").iterdir())
+    assert names == [
+        *(f"kept-0000000{update}" for update in (1, 2, 4)),
+        *(f"update-0000000{update}" for update in (3, 5, 6)),
+    ]

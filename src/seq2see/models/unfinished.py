@@ -1,4 +1,4 @@
-"""Unfinished runs: the checkpoint that serves as their model until the end."""
+"""Checkpoints as models: the one that serves an unfinished run, and those kept to look into."""
 
 import json
 from dataclasses import dataclass
@@ -29,6 +29,16 @@ class Usable:
 def saved_in(folder: Path) -> list[Path]:
     """The checkpoints under a run's `checkpoints/`, oldest first."""
     return sorted(path for path in folder.glob("update-*") if path.is_dir())
+
+
+def kept_in(folder: Path) -> list[Path]:
+    """The copies of weights under a run's `checkpoints/` that are kept to look into."""
+    return sorted(path for path in folder.glob("kept-*") if path.is_dir())
+
+
+def update_of(folder: Path) -> int:
+    """The update at which a checkpoint or a copy was saved."""
+    return int(folder.name.partition("-")[2])
 
 
 def usable(run: Path, choose: str) -> Usable | None:

@@ -152,6 +152,7 @@ class TrainConfig(Section):
     validate_sentences: Count = 500  # translated at each validation, spread over the set
     average: Count = 1  # checkpoints to average at the end, if that validates better
     average_of: Literal["last", "best"] = "last"
+    keep: Whole = 0  # most further checkpoints, spread over the run: weights alone, to look into
     # Of several processes (torchrun), each holds the weights and Adam's state as a whole or a part.
     shard: Literal["none", "full"] = "none"
     # Minutes after which a process that does not answer is given up, and with it the run.

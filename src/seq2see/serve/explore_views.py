@@ -28,6 +28,7 @@ from seq2see.serve.explore_requests import (
 from seq2see.tasks.translator import Translator
 
 Values = dict[str, Any]
+Check = Callable[[], object]  # raises when nobody waits for the view any more
 
 
 def describe(translator: Translator) -> Values:
@@ -63,8 +64,8 @@ def _head(translator: Translator, asked: HeadLook) -> Values:
     return maps.one_head(_pair(translator, asked), asked.layer, asked.head)
 
 
-def _heads(translator: Translator, asked: Look) -> Values:
-    return ranking(_pair(translator, asked))
+def _heads(translator: Translator, asked: Look, check: Check) -> Values:
+    return ranking(_pair(translator, asked), check)
 
 
 def _beam(translator: Translator, asked: BeamLook) -> Values:
@@ -86,9 +87,11 @@ def _by_hand(translator: Translator, asked: ByHandLook) -> Values:
     return by_hand(_pair(translator, asked), asked.layer, asked.head, asked.query)
 
 
-def _training(translator: Translator, asked: HeadLook) -> Values:
-    head = (asked.layer, asked.head)
-    return checkpoints.training(translator, asked.text, head, asked.target, asked.beam, _off(asked))
+def _training(translator: Translator, asked: HeadLook, check: Check) -> Values:
+    head, off = (asked.layer, asked.head), _off(asked)
+    return checkpoints.training(
+        translator, asked.text, head, asked.target, asked.beam, off, check=check
+    )
 
 
 def _attribution(translator: Translator, asked: AttributionLook) -> Values:
@@ -112,11 +115,22 @@ VIEWS: dict[str, Callable[[Translator, Any], Values]] = {
     "translate": _translate,
     "attention": _attention,
     "head": _head,
-    "heads": _heads,
     "beam": _beam,
     "layers": _layers,
     "anatomy": _anatomy,
     "by-hand": _by_hand,
-    "training": _training,
     "attribution": _attribution,
 }
+# Views of many passes, which may take longer than anybody waits.
+LONG_VIEWS: dict[str, Callable[[Translator, Any, Check], Values]] = {
+    "heads": _heads,
+    "training": _training,
+}
+
+
+def view(name: str, translator: Translator, asked: Any, check: Check = lambda: None) -> Values:
+    """Compute a view; `check` is called between the passes of a long one, and may raise."""
+    check()
+    if name in LONG_VIEWS:
+        return LONG_VIEWS[name](translator, asked, check)
+    return VIEWS[name](translator, asked)

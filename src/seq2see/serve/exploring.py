@@ -54,15 +54,15 @@ class Explorer:
     async def look(
         self, served: Served, view: str, asked: Any, patience: Patience
     ) -> dict[str, Any]:
-        """Compute one view of a model."""
+        """Compute one view of a model, unless the request ends before."""
 
         def compute() -> dict[str, Any]:
             translator = self._open(served)
             if translator is None:
                 raise Problem(422, _reason(served))
-            from seq2see.serve.explore_views import VIEWS  # needs torch
+            from seq2see.serve import explore_views  # needs torch
 
-            return VIEWS[view](translator, asked)
+            return explore_views.view(view, translator, asked, patience.check)
 
         return await self._run(compute, patience)
 

@@ -24,6 +24,11 @@ class Patience:
         if self._error is not None:
             ticket.fail(self._error)
 
+    def check(self) -> None:
+        """Raise what ended the request, if anything did; called in any thread."""
+        if self._error is not None:
+            raise self._error
+
     def end(self, error: Exception) -> None:
         """Fail what is under way and what is still to come."""
         self._error = error

@@ -21,8 +21,10 @@ from seq2see.tasks.protocol import Data
 from seq2see.text.history import History, other_data
 from seq2see.training import checkpoint
 
-# Keys that may change when a run continues: its budget and processes, and how pictures are painted.
-CHANGEABLE = {"train.steps", "train.epochs", "train.minutes", "train.shard", "train.timeout"}
+# Keys that may change when a run continues: its budget and processes, the checkpoints that it keeps
+# to look into, and how pictures are painted.
+BUDGET = ("steps", "epochs", "minutes", "shard", "timeout", "keep")
+CHANGEABLE = {f"train.{key}" for key in BUDGET}
 PAINTING = ("sampler", "steps", "shift", "guidance", "test_pictures")
 CHANGEABLE |= {f"diffusion.{key}" for key in PAINTING}
 # All tables but [decode], which may change, too.

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch import nn, optim
 
 from seq2see.errors import InputError, WorkError
 from seq2see.files import sha256, sync
+from seq2see.models.unfinished import kept_in
 from seq2see.models.unfinished import saved_in as saved_in
 from seq2see.models.weights import Tensors
 from seq2see.training.sharding import placed_like
@@ -65,13 +67,42 @@ def remove(folder: Path) -> None:
     shutil.rmtree(hidden, ignore_errors=True)
 
 
-def keep(folder: Path, names: set[str]) -> None:
-    """Remove all checkpoints under a folder but those of these names."""
-    for left_over in folder.glob(".update-*"):  # of a process that was killed
+def keep(folder: Path, names: set[str], to_show: Collection[str] = ()) -> None:
+    """Remove all checkpoints under a folder but those of these names.
+
+    Those `to_show` that are not among them keep their weights alone.
+    """
+    for left_over in (*folder.glob(".update-*"), *folder.glob(".kept-*")):  # of a killed process
         shutil.rmtree(left_over, ignore_errors=True)
     for saved in saved_in(folder):
         if saved.name not in names:
+            if saved.name in to_show:
+                _demote(saved)
             remove(saved)
+    for kept in kept_in(folder):
+        if kept.name.replace("kept", "update") in to_show:
+            _strip(kept)
+        else:
+            remove(kept)
+
+
+def _demote(saved: Path) -> None:
+    """Rename a checkpoint to a copy of weights, from which no run resumes."""
+    kept = saved.with_name(saved.name.replace("update", "kept"))
+    remove(kept)
+    with contextlib.suppress(OSError):
+        os.replace(saved, kept)
+        sync(kept.parent)  # before it loses what resuming needs
+
+
+def _strip(kept: Path) -> None:
+    """Delete everything but the weights to use and their checksums."""
+    spare = ["optimizer"]
+    if (kept / "ema.safetensors").exists():
+        spare.append("weights")
+    for name in spare:
+        with contextlib.suppress(OSError):
+            (kept / f"{name}.safetensors").unlink(missing_ok=True)
 
 
 def last_good(folder: Path) -> str:

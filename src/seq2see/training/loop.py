@@ -212,8 +212,7 @@ class Training:
         if self.budget.validation_fits(self.reporter.say):
             self._checkpoint()
         elif self.config.checkpoint_every:
-            self._save()
-            self._prune()
+            self._save_due()
             self._follow()
 
     def _checkpoint(self) -> None:
@@ -221,8 +220,7 @@ class Training:
         at = self.position
         result = self._validate(self.state.shipped())
         best = result is not None and self._record(result)
-        self._save()
-        self._prune()
+        self._save_due()
         if result is not None:
             seconds = self.budget.seconds()
             self.reporter.validation(
@@ -242,6 +240,14 @@ class Training:
         self.budget.reserve(result.scoring_seconds, result.examples, self.reporter.say)
         at.tenths = int(10 * max(before, self.budget.progress()))
         return best
+
+    def _save_due(self) -> None:
+        """Save a checkpoint, and remove those that are needed no more."""
+        at = self.position
+        at.note_due()
+        self._save()
+        if self.world.main:
+            checkpoint.keep(self.folder, at.needed(self.config), at.to_show(self.config))
 
     def _save(self) -> None:
         started = time.perf_counter()
@@ -284,12 +290,6 @@ class Training:
         if self.config.choose == "loss":
             return -result.loss
         return result.figures[self.config.choose]
-
-    def _prune(self) -> None:
-        """Keep the newest checkpoint to resume from, the best to choose, and those to average."""
-        at = self.position
-        if self.world.main:
-            checkpoint.keep(self.folder, {at.best(), at.name(), *at.to_average(self.config)})
 
     def _finished(self) -> bool:
         return self.budget.progress() >= 1 or self.position.stale(self.config)

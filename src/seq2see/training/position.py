@@ -24,6 +24,7 @@ class Position:
     validation_share: float = 0.0  # of the validation set that is used; 0: not chosen yet
     warmup: int = 0  # updates, if not as in the recipe
     validations: dict[str, float] = field(default_factory=dict)  # checkpoint → score
+    due: list[str] = field(default_factory=list)  # all checkpoints but those of interruptions
     since_best: int = 0  # validations
     earlier: float | None = None  # score of the model that the run extends or starts from
     best_since: float | None = None  # the best score after it
@@ -42,6 +43,11 @@ class Position:
     def epochs(self) -> float:
         """Completed epochs, the current one as a fraction."""
         return self.epoch - 1 + self.batch / self.epoch_batches
+
+    def note_due(self) -> None:
+        """Note that a checkpoint is due at this update, once."""
+        if self.due[-1:] != [self.name()]:
+            self.due.append(self.name())
 
     def stale(self, config: TrainConfig) -> bool:
         """Whether `patience` validations in a row have been no better."""
@@ -65,3 +71,19 @@ class Position:
         if config.average_of == "best":
             names.sort(key=lambda name: self.validations[name])
         return names[-config.average :]
+
+    def needed(self, config: TrainConfig) -> set[str]:
+        """Names of the checkpoints to resume from, to choose and to average."""
+        return {self.name(), self.best(), *self.to_average(config)}
+
+    def to_show(self, config: TrainConfig) -> list[str]:
+        """Names of at most `keep` checkpoints at equal distances, the first among them.
+
+        Distances are powers of two, so every choice is a part of those made before it.
+        """
+        if not config.keep:
+            return []
+        distance = 1
+        while distance * config.keep < len(self.due):
+            distance *= 2
+        return self.due[::distance]

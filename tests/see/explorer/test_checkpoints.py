@@ -18,22 +18,30 @@ TEXT = "drei acht eins"
 HEAD = ("decoder.1.cross", 1)
 
 
+class Gone(Exception):
+    """The end of a request."""
+
+    @classmethod
+    def up(cls) -> None:
+        raise cls
+
+
 def test_a_head_is_followed_through_training(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
     settings = ("train.steps=12", "train.checkpoint_every=3", "train.validate_sentences=5")
-    opened = toy.train(run, *settings, "train.average=9")  # and so keeps them
+    opened = toy.train(run, *settings, "train.keep=4", "train.ema=0.5")
     saved = checkpoints.checkpoints(opened)
     assert [update for update, _ in saved] == [3, 6, 9, 12]
     shown = training(opened, TEXT, HEAD)["checkpoints"]
     alone = []
-    for _, folder in saved:  # each as a model directory of its own
+    for update, folder in saved:  # each as a model directory of its own
         out = tmp_path / folder.name
         ignored = shutil.ignore_patterns("model.safetensors", "checkpoints", "store", "events")
         shutil.copytree(run, out, ignore=ignored)
         (out / "checkpoints").mkdir()
-        shutil.copytree(folder, out / "checkpoints" / folder.name)
+        shutil.copytree(folder, out / "checkpoints" / f"update-{update:08d}")
         alone.append(load(out, "cpu"))
     fixed = pair_of(alone[-1], TEXT).translation
     for row, (update, _), translator in zip(shown, saved, alone, strict=True):
@@ -49,9 +57,11 @@ def test_a_head_is_followed_through_training(
     assert [row["update"] for row in training(opened, TEXT, HEAD)["checkpoints"]] == [3, 9, 12]
     with pytest.raises(InputError, match="head is 7"):
         training(opened, TEXT, (HEAD[0], 7))
-    (saved[0][1] / "weights.safetensors").write_bytes(b"torn")
-    with pytest.raises(InputError, match="corrupt: its SHA-256 differs"):
+    (saved[0][1] / "ema.safetensors").write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"^the checkpoint of update 3 cannot be read: it is dama"):
         training(opened, TEXT, HEAD)
+    with pytest.raises(Gone):
+        training(opened, TEXT, HEAD, check=Gone.up)
 
 
 def test_a_model_without_checkpoints_says_so(tiny: Translator) -> None:

@@ -1,6 +1,6 @@
 """A run's checkpoints: how a translation and a head have formed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from seq2see.decoding.hypotheses import Search
 from seq2see.errors import InputError
 from seq2see.models.build import build
-from seq2see.models.unfinished import Usable, saved_in
+from seq2see.models.unfinished import Usable, kept_in, saved_in, update_of
 from seq2see.models.weights import copy_into
 from seq2see.see.alignment import Head
 from seq2see.see.explorer.inventory import check_heads
@@ -27,8 +27,9 @@ def checkpoints(translator: Translator) -> list[tuple[int, Path]]:
     """Number of updates and folder of each checkpoint beside a model, oldest first."""
     if translator.directory is None:
         return []
-    folders = saved_in(translator.directory / "checkpoints")
-    return [(int(folder.name.removeprefix("update-")), folder) for folder in folders]
+    place = translator.directory / "checkpoints"
+    folders = {update_of(folder): folder for folder in (*kept_in(place), *saved_in(place))}
+    return sorted(folders.items())
 
 
 def training(
@@ -38,19 +39,24 @@ def training(
     target: str | None = None,
     beam: int | None = None,
     off: Iterable[Head] = (),
+    check: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """Follow a head through training, on one translation: the given, or the last checkpoint's."""
+    """Follow a head through training, on one translation: the given, or the last checkpoint's.
+
+    `check` is called before each checkpoint, and may raise.
+    """
     saved = checkpoints(translator)
     if not saved:
         raise InputError("this model has no checkpoints: it is no run directory, or they are gone")
     check_heads(translator, [head])
     heads = list(off)
     search = search_of(translator, beam)
-    fixed = pair_of(_opened(translator, saved[-1][1]), text, target, beam, heads)
-    rows = [
-        {"update": update, **_at(_opened(translator, folder), fixed, head, search, heads)}
-        for update, folder in _spread(saved)
-    ]
+    fixed = pair_of(_opened(translator, *saved[-1]), text, target, beam, heads)
+    rows = []
+    for update, folder in _spread(saved):
+        check()
+        opened = _opened(translator, update, folder)
+        rows.append({"update": update, **_at(opened, fixed, head, search, heads)})
     return {"checkpoints": rows}
 
 
@@ -61,15 +67,17 @@ def _spread(saved: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
     return [saved[round(place * (len(saved) - 1) / (MOST - 1))] for place in range(MOST)]
 
 
-def _opened(translator: Translator, folder: Path) -> Translator:
+def _opened(translator: Translator, update: int, folder: Path) -> Translator:
     """The model of a checkpoint; its moving average where there is one."""
-    file = Usable(folder, folder.name).weights()
     sides = translator.tokenizers
     model = build(translator.recipe, len(sides.source), len(sides.target))
     try:
+        file = Usable(folder, folder.name).weights()
         copy_into(model, safetensors.torch.load_file(file), file)
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{file}: cannot read the weights: {error}") from None
+    except (InputError, SafetensorError, OSError) as error:
+        # Clients of a server read the message, and the error's own names a path.
+        problem = "cannot be read: it is damaged, or gone by now"
+        raise InputError(f"the checkpoint of update {update} {problem}") from error
     return Translator(translator.recipe, sides, model, translator.device)
 
 

@@ -1,11 +1,11 @@
-"""Heads switched off: a copy of a model in which some heads contribute nothing."""
+"""Heads switched off: copies of a model in which some heads contribute nothing."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from seq2see.errors import InputError
 from seq2see.see.alignment import Head
@@ -29,6 +29,31 @@ def without_heads(model: Any, heads: Iterable[Head]) -> Any:
         with torch.no_grad():
             maps[path].weight[:, columns] = 0.0
     return copies[""]
+
+
+def without_one_head_each(model: Any, heads: Sequence[Head]) -> Any:
+    """Copy a model, sharing its weights, for batches whose row i is computed without `heads[i]`."""
+    copies: dict[str, Any] = {"": _shallow(model)}
+    for row, (layer, head) in enumerate(heads):
+        path, columns = _columns(model, layer, head)
+        parent, _, name = path.rpartition(".")
+        modules = _copied(copies, parent)._modules
+        if not isinstance(modules[name], _RowByRow):
+            modules[name] = _RowByRow(modules[name], len(heads))
+        modules[name].on[row, :, columns] = 0.0
+    return copies[""]
+
+
+class _RowByRow(nn.Module):
+    """A linear map that multiplies each row of a batch by inputs of its own alone."""
+
+    def __init__(self, linear: nn.Linear, rows: int) -> None:
+        super().__init__()
+        self.linear = linear
+        self.on = linear.weight.new_ones(rows, 1, linear.in_features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x * self.on)  # type: ignore[no-any-return]
 
 
 def switchable(model: Any, layer: str) -> bool:
