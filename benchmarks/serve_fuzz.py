@@ -32,13 +32,36 @@ POSTS: dict[str, dict[str, Any]] = {  # and a valid request
     "/translate": {"q": "Ein Hund.", "source": "auto", "target": "en", "alternatives": 1},
     "/detect": {"q": "Ein Hund."},
 }
-GETS = ["/", "/page/{name}", "/v1/models", "/languages", "/frontend/settings", "/spec"]
+LOOK = {"text": "drei acht", "beam": 2, "off": []}
+HEAD = {"layer": "decoder.0.cross", "head": 0}
+LOOKS: dict[str, dict[str, Any]] = {  # the same, of the routes that look inside a model
+    "/v1/explore/translate": {**LOOK, "n_best": 1, "forbidden": []},
+    "/v1/explore/attention": LOOK,
+    "/v1/explore/head": LOOK | HEAD,
+    "/v1/explore/heads": LOOK,
+    "/v1/explore/beam": {**LOOK, "length_penalty": 0.6, "forbidden": []},
+    "/v1/explore/layers": LOOK,
+    "/v1/explore/anatomy": LOOK,
+    "/v1/explore/by-hand": LOOK | HEAD | {"query": 0},
+    "/v1/explore/training": LOOK | HEAD,
+    "/v1/explore/attribution": LOOK | {"method": "erasure"},
+}
+POSTS |= LOOKS
+GETS = [
+    "/",
+    "/page/{name}",
+    "/v1/models",
+    "/v1/explore",
+    "/languages",
+    "/frontend/settings",
+    "/spec",
+]
 GETS += ["/openapi.json", "/health", "/ready", "/metrics"]
 ROUTES = [*POSTS, *GETS]
 KINDS = ["application/json"] * 12 + ["application/x-www-form-urlencoded"] * 3
 KINDS += ["multipart/form-data; boundary=x", "multipart/form-data", "text/plain", "", "\xff/;=;"]
 KEYS = ["text", "q", "source", "target", "model", "beam", "n_best", "prefix", "glossary", "format"]
-KEYS += ["alternatives", "api_key", "", "\0", "__class__"]
+KEYS += ["alternatives", "api_key", "off", "layer", "head", "", "\0", "__class__"]
 TEXTS = [
     "",
     " ",
@@ -198,12 +221,14 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--name", required=True, help="of the model, for the table")
     parser.add_argument("--requests", type=int, default=10_000, help="to each route")
+    parser.add_argument("--looks", type=int, default=1_000, help="to each that looks inside")
     parser.add_argument("--out", type=Path, default=RESULTS / "serve-fuzz.json")
     options = parser.parse_args()
     rows = []
     with serving(command(options.model)) as server:
         for route in ROUTES:
-            rows.append(fuzz(server, route, options.requests))
+            count = options.looks if route in LOOKS else options.requests
+            rows.append(fuzz(server, route, count))
             print(json.dumps(rows[-1] | {"failures": rows[-1]["failures"][:3]}), flush=True)
     result = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -202,7 +202,7 @@ def test_json_and_nothing_else_on_stdout_and_progress_on_stderr(
             ["--lengths", "16,"],
             "--lengths 16,: '' must be a positive whole number; separate lengths by commas",
         ),
-        (["--out", "cost.pdf"], "--out cost.pdf: must end in .png or .svg"),
+        (["--out", "cost.pdf"], "--out cost.pdf: must end in .png, .svg or .html"),
     ],
 )
 def test_mistakes_are_one_line(command: Any, options: list[str], says: str) -> None:

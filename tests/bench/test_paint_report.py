@@ -156,7 +156,7 @@ def test_the_command(call: Call, unet: Path, tmp_path: Path) -> None:
         (("--ratio", 0.9), "--ratio"),
         (("--method", "queries"), "method 'queries' is not one of all, keys, layer"),
         (("--size", 16), "pictures of 16 pixels: the finest layer with attention has 64 "),
-        (("--out", "x.jpg"), "--out x.jpg: must end in .png or .svg"),
+        (("--out", "x.jpg"), "--out x.jpg: must end in .png, .svg or .html"),
         (("--out", "none/x.png"), "--out none/x.png: there is no folder none"),
         (("--test-pictures", 1), "--test-pictures 1: a Fréchet distance needs at least 2"),
         (("--classifier", "none"), "--classifier is for pictures by class"),

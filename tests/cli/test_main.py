@@ -184,7 +184,7 @@ def test_the_bare_name_gives_the_tour(call: Any) -> None:
         ),
         (
             ["see", "attention", "--model", "m", "Hallo", "--out", "a.txt"],
-            "--out a.txt: must end in .png or .svg",
+            "--out a.txt: must end in .png, .svg or .html",
         ),
         (
             ["see", "attention", "--model", "m", "Hallo", "--out", "no/a.png"],
@@ -220,7 +220,7 @@ def test_the_bare_name_gives_the_tour(call: Any) -> None:
         (["bench", "translate", "--model", "m", "--source", "no.txt"], "no.txt: cannot read"),
         (
             ["bench", "translate", "--model", "m", "--out", "a.pdf"],
-            "--out a.pdf: must end in .png or .svg",
+            "--out a.pdf: must end in .png, .svg or .html",
         ),
     ],
 )

@@ -237,7 +237,7 @@ def test_attention_is_drawn_over_the_picture(call: Any, dots: Any, tmp_path: Pat
     picture = dots.picture("upper right")
     assert call("see", "attention", picture, *options) == (0, "upper right\n", "")
     assert matplotlib.image.imread(out).std() > 0.05
-    says = "seq2see: --target 'a': an image model does not translate\n"
+    says = "seq2see: --target 'a': for translation, not for an image model\n"
     assert call("see", "attention", picture, *options, "--target", "a") == (2, "", says)
     says = "seq2see: none.png: cannot read the picture: No such file or directory\n"
     assert call("see", "attention", "none.png", *options) == (2, "", says)

@@ -106,7 +106,7 @@ def see_schedule(
     ] = None,
     dark: Dark = False,
 ) -> None:
-    """Draw learning rates by width and warm-up, or those of recipes."""
+    """Draw learning rates by width and warm-up, or of recipes."""
     from seq2see.see import figures, schedule
     from seq2see.tasks.table import read_recipe
 
@@ -136,7 +136,7 @@ def see_smoothing(
     ] = 10,
     dark: Dark = False,
 ) -> None:
-    """Draw label smoothing: the target, the loss by confidence, and its two forms."""
+    """Draw label smoothing: the target, and the loss."""
     from seq2see.see import figures, smoothing
 
     figures.check(out, dark)
@@ -191,7 +191,7 @@ def see_training(
     by: Annotated[str, typer.Option(help="updates, minutes or tokens.")] = "updates",
     dark: Dark = False,
 ) -> None:
-    """Draw the curves of runs: loss, validation, learning rate and speed."""
+    """Draw the curves of runs: loss, BLEU, learning rate, speed."""
     from seq2see.see import figures, training
 
     figures.check(out, dark)

@@ -29,7 +29,7 @@ def see_attention(
     device: Device = "auto",
     dark: Dark = False,
 ) -> None:
-    """Draw every head of encoder, decoder and cross-attention, or one.
+    """Draw every head, or one: encoder, decoder, cross-attention.
 
     Rows are query positions, columns are key positions. What is too tall for a page is cut into
     several: a.png becomes a-1.png, a-2.png and so on. For image models, maps are drawn over the
@@ -106,9 +106,10 @@ def see_heads(
     device: Device = "auto",
     dark: Dark = False,
 ) -> None:
-    """Measure every head: entropy, distance, the tokens it reads, alignment.
+    """Measure every head: entropy, distance, alignment.
 
-    Alignments are scored on the embedded captions, which have gold links.
+    Also the share of its weight on the previous, the same and the next token. Alignments are scored
+    on the embedded captions, which have gold links.
     """
     from seq2see.see import figures, head_statistics, heads
     from seq2see.tasks.table import load
@@ -140,7 +141,7 @@ def see_beam(
     device: Device = "auto",
     dark: Dark = False,
 ) -> None:
-    """Draw a beam search as a tree: kept, pruned, finished, and the greedy path."""
+    """Draw a beam search as a tree, with the greedy path."""
     from dataclasses import replace
 
     from seq2see.decoding.hypotheses import Search
@@ -164,7 +165,7 @@ def see_shapes(
     device: Device = "auto",
     dark: Dark = False,
 ) -> None:
-    """Draw every tensor's shape from ids to logits, and count the parameters."""
+    """Draw the shape of every tensor, from ids to logits."""
     from seq2see.see import figures, shapes
     from seq2see.see.tensor_shapes import tensor_shapes
     from seq2see.tasks.table import load
