@@ -68,6 +68,11 @@ def test_what_a_resumed_run_did_again_counts_once(tmp_path: Path) -> None:
     assert len(run.validations) == 1
 
 
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend(tmp_path: Path) -> None:
+    run = training.read(write(tmp_path / "_run", update(1)))
+    assert numbers_of(training.draw([run], "updates"))[0].head[1] == "run, training"
+
+
 def test_runs_without_a_score_in_common_have_an_empty_panel(tmp_path: Path) -> None:
     one = write(tmp_path / "one", update(1), validation(1, bleu=3.5))
     other = write(tmp_path / "two", update(1), validation(1, accuracy=0.5))

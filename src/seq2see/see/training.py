@@ -76,8 +76,8 @@ def read(folder: Path) -> Run:
         event = _event(path, number, line)
         if event["event"] in by_kind:
             seen = by_kind[event["event"]]
-            for later in [update for update in seen if update >= event["update"]]:
-                del seen[later]  # done again after a checkpoint before it
+            while seen and next(reversed(seen)) >= event["update"]:
+                seen.popitem()  # done again after a checkpoint before it
             seen[event["update"]] = event
     updates, validations = (list(events.values()) for events in by_kind.values())
     if not updates:
@@ -137,16 +137,17 @@ def draw(runs: Sequence[Run], unit: str) -> Figure:
     scores = _common_scores(runs)[:1]
     for i, run in enumerate(runs):
         colour, mark = CURVES[i]
+        name = run.name.lstrip("_") or "run"  # _ would keep it out of Matplotlib's legend
         steps = run.along(run.updates, unit)
         checks = run.along(run.validations, unit)
         loss, score, rate, speed = panels.flat
-        _curve(loss, steps, run.updates, "loss", (colour, f"{run.name}, training"), alpha=0.45)
-        validated = (colour, f"{run.name}, validation")
+        _curve(loss, steps, run.updates, "loss", (colour, f"{name}, training"), alpha=0.45)
+        validated = (colour, f"{name}, validation")
         _curve(loss, checks, run.validations, "loss", validated, mark=mark)
-        for name in scores:
-            _curve(score, checks, run.validations, name, (colour, run.name), mark=mark)
-        _curve(rate, steps, run.updates, "learning_rate", (colour, run.name))
-        _curve(speed, steps, run.updates, "tokens_per_second", (colour, run.name))
+        for key in scores:
+            _curve(score, checks, run.validations, key, (colour, name), mark=mark)
+        _curve(rate, steps, run.updates, "learning_rate", (colour, name))
+        _curve(speed, steps, run.updates, "tokens_per_second", (colour, name))
     _label(panels, scores, UNITS[unit])
     return figure
 
