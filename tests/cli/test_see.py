@@ -159,8 +159,8 @@ def test_attention_too_tall_for_a_page_is_cut(
     [
         (("--kind", "self"), "--kind 'self' is not one of encoder, decoder, cross"),
         (("--head", 1), "--head 1 needs its --layer"),
-        (("--layer", 3), "--layer 3: the encoder self-attention has 1 of them"),
-        (("--layer", 2, "--head", 3), "--head 3: the cross-attention of layer 2 has 2 of them"),
+        (("--layer", 3), "--layer 3: must be at most 2 for attention"),
+        (("--layer", 2, "--head", 3), "--head 3: must be at most 2 for cross-attention, layer 2"),
         (("--layer", 0), "Invalid value for '--layer'"),
     ],
 )

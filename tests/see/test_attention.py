@@ -90,14 +90,17 @@ def test_a_large_head_has_its_weights_written(explanation: Explanation) -> None:
 
 
 def test_what_is_not_there_is_refused(explanation: Explanation) -> None:
-    with pytest.raises(InputError, match=r"^--layer 3: the cross-attention has 2 of them$"):
+    with pytest.raises(InputError, match=r"^--layer 3: must be at most 2 for cross-attention$"):
         attention.draw(explanation, "cross", 2)
-    with pytest.raises(InputError, match=r"^--head 4: the cross-attention of layer 1 has 3"):
+    with pytest.raises(
+        InputError, match=r"^--head 4: must be at most 3 for cross-attention, layer 1$"
+    ):
         attention.draw_head(explanation, "cross", 0, 3)
     weights = {name: w for name, w in explanation.weights.items() if "cross" in name}
     partial = replace(explanation, weights=weights)
     with pytest.raises(InputError, match=r"^this model has no encoder self-attention to draw$"):
         attention.draw(partial, "encoder")
+    assert len(attention.draw(partial, layer=1)) == 1  # without the kinds that have no such layer
     with pytest.raises(InputError, match=r"^this model has no attention to draw$"):
         attention.draw(replace(explanation, weights={}))
 

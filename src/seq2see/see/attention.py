@@ -20,7 +20,6 @@ KINDS = {"encoder": "encoder.self", "decoder": "decoder.self", "cross": "decoder
 TITLE_WIDTH = 6.5  # inches, for the longest of the titles
 PAGE_HEIGHT = 12.0  # inches; what is taller is cut between kinds and layers
 WORD_MARK = "· marks the space before a word"
-NOTHING = "this model has no attention to draw"
 
 
 @dataclass(frozen=True)
@@ -113,17 +112,20 @@ def _draw_block(part: Any, block: Block) -> None:
 
 
 def _blocks(explanation: Explanation, kind: str | None, layer: int | None) -> list[Block]:
+    title = ATTENTION[KINDS[kind]] if kind else "attention"
+    names = [KINDS[kind]] if kind else [*KINDS.values()]
+    stacks = {name: _layers(explanation.weights, name) for name in names}
+    most = max(map(len, stacks.values()))
+    if not most:
+        raise InputError(f"this model has no {title} to draw")
+    if layer is not None:
+        _check_number("--layer", layer, most, title)
     blocks = []
-    for name in [KINDS[kind]] if kind else KINDS.values():
-        layers = _layers(explanation.weights, name)
-        if layer is not None:
-            _check_number("--layer", layer, len(layers), ATTENTION[name])
-            layers = {layer: layers[layer]}
-        if layers:
-            first = name.replace(".", f".{next(iter(layers))}.")
-            blocks.append(Block(name, layers, *explanation.tokens(first)))
-    if not blocks:
-        raise InputError(f"this model has no {ATTENTION[KINDS[kind]]} to draw" if kind else NOTHING)
+    for name, layers in stacks.items():
+        chosen = {i: heads for i, heads in layers.items() if layer in (None, i)}
+        if chosen:
+            first = name.replace(".", f".{next(iter(chosen))}.")
+            blocks.append(Block(name, chosen, *explanation.tokens(first)))
     return blocks
 
 
@@ -138,7 +140,7 @@ def _layers(weights: dict[str, Tensor], kind: str) -> dict[int, Tensor]:
 
 def _check_number(option: str, index: int, count: int, title: str) -> None:
     if not 0 <= index < count:
-        raise InputError(f"{option} {index + 1}: the {title} has {count} of them")
+        raise InputError(f"{option} {index + 1}: must be at most {count} for {title}")
 
 
 def draw_head(explanation: Explanation, kind: str, layer: int, head: int) -> Figure:
@@ -146,7 +148,7 @@ def draw_head(explanation: Explanation, kind: str, layer: int, head: int) -> Fig
     name = KINDS[kind]
     (block,) = _blocks(explanation, kind, layer)
     heads = block.layers[layer]
-    _check_number("--head", head, len(heads), f"{ATTENTION[name]} of layer {layer + 1}")
+    _check_number("--head", head, len(heads), f"{ATTENTION[name]}, layer {layer + 1}")
     size = (3.0 + 0.36 * len(block.columns), 2.2 + 0.32 * len(block.rows))
     figure = Figure(figsize=size, layout="constrained")
     title = head_title(name.replace(".", f".{layer}."), head)
