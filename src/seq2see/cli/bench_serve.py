@@ -56,7 +56,7 @@ def bench_serve(
     """Measure a server under load: throughput, latency, errors.
 
     Starts servers for --model, with batching and without, or measures the one at --url. Every
-    answer is compared with what the server answered before, to one request at a time.
+    answer is compared with the server's own when it was sent one request at a time.
     """
     from seq2see.bench.serve import Plan, bench_serve
     from seq2see.bench.serve_report import draw, report

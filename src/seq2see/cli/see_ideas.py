@@ -102,7 +102,9 @@ def see_schedule(
     ] = None,
     updates: Annotated[
         int | None,
-        typer.Option(min=2, max=10_000_000, help="Of a run; by default the recipe's, or 20,000."),
+        typer.Option(
+            min=2, max=10_000_000, help="Length of the run; by default the recipe's, or 20,000."
+        ),
     ] = None,
     dark: Dark = False,
 ) -> None:

@@ -31,9 +31,8 @@ def see_attention(
 ) -> None:
     """Draw every head, or one: encoder, decoder, cross-attention.
 
-    Rows are query positions, columns are key positions. What is too tall for a page is cut into
-    several: a.png becomes a-1.png, a-2.png and so on. For image models, maps are drawn over the
-    picture.
+    Rows are query positions, columns are key positions. A figure too tall for one page becomes
+    several files: a-1.png, a-2.png and so on. For image models, maps are drawn over the picture.
     """
     from seq2see.see import attention, figures, pictures
     from seq2see.tasks.picture_model import PictureModel
@@ -173,7 +172,7 @@ def see_shapes(
     figures.check(out, dark)
     translator = load(model, device)
     (source,) = translator.ids("source", [_filled(text)])
-    target = translator.tokenizers.target.encode(translator.translate([text])[0])
+    target = translator.target_ids(source, None)
     tensors = tensor_shapes(translator, source, target)
     figures.save(shapes.draw(tensors, text), out, dark, shapes.numbers(tensors))
     print("\n".join(shapes.report(tensors)))
