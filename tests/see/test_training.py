@@ -65,7 +65,19 @@ def test_what_a_resumed_run_did_again_counts_once(tmp_path: Path) -> None:
     run = training.read(write(tmp_path / "run", *events))
     assert [event["update"] for event in run.updates] == [1, 4, 8]
     assert run.updates[1]["loss"] == 7.0
-    assert len(run.validations) == 1
+    assert run.validations == []  # that of update 9 was of weights that are gone
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path: Path) -> None:
+    folder = write(tmp_path / "run", update(1), update(5))
+    with (folder / "log.jsonl").open("a") as log:
+        log.write('{"event": "upd')
+    assert [event["update"] for event in training.read(folder).updates] == [1, 5]
+
+
+def test_only_numbers_are_scores(tmp_path: Path) -> None:
+    folder = write(tmp_path / "run", update(1), validation(1, bleu=3.5, note="x", chrf=None))
+    assert training.read(folder).scores == ["bleu"]
 
 
 def test_a_name_that_begins_with_an_underscore_is_in_the_legend(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ class Engine(TranslationEngine):
     may depend on the other sentences of the batch, and log-probabilities are slightly higher.
     Scoring uses the whole vocabulary.
 
-    Padding may change sums by rounding and so, where numbers are rounded to int8, now and then a
-    word: not any padding, but that which makes CTranslate2 compute with another kernel. A batch
-    holds only sentences that are computed alike (`padded_alike`), so int8 gives the same bits
-    whatever shares the batch; float32 may still sum in another order.
+    Padding for which CTranslate2 chooses another kernel changes sums by rounding and so, where
+    numbers are rounded to int8, now and then a word. A batch holds only sentences that are computed
+    alike (`padded_alike`), so int8 gives the same bits whatever shares the batch; float32 may still
+    sum in another order.
     """
 
     def __init__(

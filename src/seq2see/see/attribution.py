@@ -33,7 +33,10 @@ METHODS = {
         "gradient × input", "gradient of log p × embedding", True, gradient_times_input
     ),
     "integrated": Method(
-        "integrated gradients", "share in log p − log p of no input", True, integrated_gradients
+        "integrated gradients",
+        "part of log p − log p at zero embeddings",
+        True,
+        integrated_gradients,
     ),
     "norm": Method(
         "norm-weighted cross-attention", "share of the norms, mean of layers", False, norm_weighted

@@ -34,7 +34,11 @@ class Run:
     @property
     def scores(self) -> list[str]:
         """Names of the scores that every validation gives besides the loss."""
-        shared = set.intersection(*map(set, self.validations)) if self.validations else set()
+        numbers = [
+            {key for key, value in event.items() if isinstance(value, int | float)}
+            for event in self.validations
+        ]
+        shared = set.intersection(*numbers) if numbers else set()
         return sorted(shared - NOT_SCORES)
 
     def along(self, events: Sequence[Event], unit: str) -> list[float]:
@@ -67,22 +71,32 @@ def read(folder: Path) -> Run:
     try:
         if path.stat().st_size > LARGEST_LOG:
             raise InputError(f"{path}: larger than {LARGEST_LOG:,} bytes")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise InputError(f"{path}: cannot read the log of a run: {reason}") from None
+    lines = text.splitlines()
+    complete = text.endswith("\n")
     by_kind: dict[str, dict[int, Event]] = {"update": {}, "validation": {}}
     for number, line in enumerate(lines, start=1):
+        if number == len(lines) and not complete:
+            break  # the run is writing it, or was killed
         event = _event(path, number, line)
         if event["event"] in by_kind:
-            seen = by_kind[event["event"]]
-            while seen and next(reversed(seen)) >= event["update"]:
-                seen.popitem()  # done again after a checkpoint before it
-            seen[event["update"]] = event
+            # A resumed run does again what came after its checkpoint.
+            for kind in ("update", "validation") if event["event"] == "update" else ("validation",):
+                _rewind(by_kind[kind], event["update"])
+            by_kind[event["event"]][event["update"]] = event
     updates, validations = (list(events.values()) for events in by_kind.values())
     if not updates:
         raise InputError(f"{path}: has no update yet")
     return Run(folder.resolve().name, updates, validations)
+
+
+def _rewind(events: dict[int, Event], update: int) -> None:
+    """Remove the events from this update on."""
+    while events and next(reversed(events)) >= update:
+        events.popitem()
 
 
 NEEDED = {
