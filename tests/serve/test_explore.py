@@ -190,6 +190,10 @@ def test_the_token_is_asked_for(local: Any) -> None:
         assert client.post("/v1/explore/layers", json=LOOK).status_code == 401
         known = client.get("/v1/explore", headers={"authorization": f"Bearer {'a' * 16}"})
         assert known.json() == {"models": []}
+        paths = client.get("/openapi.json").json()["paths"]
+    described = [route for path in paths if "/explore" in path for route in paths[path].values()]
+    assert len(described) == len(ROUTES) + 1
+    assert all(route["security"] for route in described)
 
 
 Calls = Callable[[httpx.AsyncClient, Models], Any]
@@ -295,6 +299,25 @@ def test_a_long_view_stops_when_its_request_has_ended(
     assert stopped.is_set() and after.status_code == 200
     if ends == "deadline":
         assert late.result().status_code == 504
+
+
+@pytest.mark.parametrize("method", ["gradient", "integrated"])
+def test_an_attribution_stops_between_two_passes(both: list[Translator], method: str) -> None:
+    asked = requests.AttributionLook(**LOOK, method=method)
+    checks: list[None] = []
+
+    def check() -> None:
+        checks.append(None)
+        if len(checks) == 3:
+            raise ClientGone
+
+    if method == "gradient":  # one before the view, one before its only pass
+        assert explore_views.view("attribution", both[0], asked, check)["values"]
+        assert len(checks) == 2
+    else:
+        with pytest.raises(ClientGone):
+            explore_views.view("attribution", both[0], asked, check)
+    assert not both[0].model._forward_pre_hooks
 
 
 def test_a_damaged_checkpoint_is_named_by_its_update_alone(

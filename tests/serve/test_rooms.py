@@ -408,6 +408,16 @@ def test_mistakes_and_a_busy_server_are_told(enter: Go) -> None:
     visit.forgive("422|503")
 
 
+def test_a_sentence_comes_along_from_the_translation_until_it_is_cleared(pair: Any, go: Go) -> None:
+    visit = go(f"{pair.url}/")
+    visit.find("#text").fill(TEXT)
+    visit.find('nav a[href^="#layers"]').click()
+    visit.expect(visit.find("#look-text")).to_have_value(TEXT)
+    visit.expect(visit.find("#layers figure")).to_be_visible()
+    visit.find("#look-text").fill("")
+    visit.see("#layers .plain", "Type a sentence above to look inside the model.")
+
+
 def test_the_greedy_path_goes_from_step_to_step(enter: Go) -> None:
     rows = [row for row in numbers(enter("beam"), "beam")[1:] if "greedy" in row[5]]
     steps = [int(row[0]) for row in rows]

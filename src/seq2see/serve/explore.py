@@ -13,6 +13,7 @@ from seq2see.serve.exploring import Explorer
 from seq2see.serve.models import Models
 from seq2see.serve.native import options
 from seq2see.serve.patience import patience
+from seq2see.serve.token import described
 
 See = Callable[[str, Request, requests.Look], Awaitable[Response]]
 
@@ -27,7 +28,8 @@ def example(summary: str, value: dict[str, Any]) -> Any:
 
 def routes(models: Models) -> APIRouter:
     """Build the routes under /v1/explore."""
-    router = APIRouter(prefix="/v1/explore", tags=["explorer"])
+    dependencies = described(models.settings.token)
+    router = APIRouter(prefix="/v1/explore", tags=["explorer"], dependencies=dependencies)
     limits = models.settings.limits
     explorer = Explorer()
 

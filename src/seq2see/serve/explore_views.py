@@ -13,6 +13,7 @@ from seq2see.see.explorer import checkpoints, maps, stages, translation
 from seq2see.see.explorer.anatomy import anatomy
 from seq2see.see.explorer.by_hand import by_hand
 from seq2see.see.explorer.gold import has_gold
+from seq2see.see.explorer.hooks import before_passes
 from seq2see.see.explorer.inventory import kinds, methods
 from seq2see.see.explorer.pair import Pair, pair_of, source_ids, switched
 from seq2see.see.explorer.ranking import ranking
@@ -94,12 +95,14 @@ def _training(translator: Translator, asked: HeadLook, check: Check) -> Values:
     )
 
 
-def _attribution(translator: Translator, asked: AttributionLook) -> Values:
+def _attribution(translator: Translator, asked: AttributionLook, check: Check) -> Values:
     if asked.method not in METHODS:
         raise InputError(f"method is not one of {', '.join(METHODS)}")
     pair = _pair(translator, asked)
+    model: Any = pair.translator.model
     begun = time.perf_counter()
-    values = attribute(pair.translator, pair.source, pair.target, asked.method)
+    with before_passes(model, check):
+        values = attribute(pair.translator, pair.source, pair.target, asked.method)
     seconds = time.perf_counter() - begun
     return {
         "method": asked.method,
@@ -119,12 +122,12 @@ VIEWS: dict[str, Callable[[Translator, Any], Values]] = {
     "layers": _layers,
     "anatomy": _anatomy,
     "by-hand": _by_hand,
-    "attribution": _attribution,
 }
 # Views of many passes, which may take longer than anybody waits.
 LONG_VIEWS: dict[str, Callable[[Translator, Any, Check], Values]] = {
     "heads": _heads,
     "training": _training,
+    "attribution": _attribution,
 }
 
 

@@ -1,6 +1,6 @@
-"""Outputs of named modules, recorded while a model runs; the model stays as it was."""
+"""Hooks while a model runs; afterwards the model is as it was."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,3 +23,17 @@ def outputs(model: nn.Module, names: Sequence[str]) -> Iterator[dict[str, Tensor
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def before_passes(model: nn.Module, check: Callable[[], object]) -> Iterator[None]:
+    """Call `check`, which may raise, before each forward pass of a model."""
+
+    def begin(module: nn.Module, inputs: Any) -> None:
+        check()
+
+    handle = model.register_forward_pre_hook(begin)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -130,12 +130,12 @@ async function load() {
   return follow();
 }
 
-/** Enter a room; without a sentence of its own it takes that of the room before. */
+/** Enter a room, or follow its view; without a sentence it takes that of `before`, if given. */
 export function enter(before) {
   const view = currentView();
   errands.enter(sections.get(view.room).problems);
   form.hidden = models === null;
-  if (view.text === undefined && before.text !== "") return change(before);
+  if (view.text === undefined && before?.text) return change(before);
   return models === null ? load() : follow();
 }
 

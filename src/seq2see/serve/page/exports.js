@@ -7,6 +7,7 @@ import { drawFile } from "./svg.js";
 import { say, tag } from "./words.js";
 
 const DENSITY = 2; // dots of a PNG per pixel of the page
+const MOST_DOTS = 16_384; // across or down: a larger canvas is empty in some browsers
 const REVOKE = 10_000; // milliseconds until a file's memory is freed
 
 function save(name, blob) {
@@ -59,7 +60,8 @@ function download(figure, kind) {
   const { name, title, picture, data } = figure;
   const file = `seq2see-${name}.${kind}`;
   if (kind === "png") {
-    drawCanvas(picture, DENSITY, "card").toBlob((blob) => save(file, blob), "image/png");
+    const density = Math.min(DENSITY, MOST_DOTS / Math.max(picture.width, picture.height));
+    drawCanvas(picture, density, "card").toBlob((blob) => save(file, blob), "image/png");
     return;
   }
   const content = {

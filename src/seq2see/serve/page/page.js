@@ -13,6 +13,7 @@ const look = document.getElementById("look");
 
 let translateOpen = false;
 let explorer = null; // the promise of its module
+let entered = null; // the name of the room entered last
 
 function current() {
   const { room } = currentView();
@@ -46,6 +47,8 @@ function showSection(name) {
 
 async function enter() {
   const name = current();
+  const before = entered;
+  entered = name;
   showLinks(name);
   title();
   if (name === "translate") {
@@ -60,7 +63,7 @@ async function enter() {
   const module = await explorer;
   if (current() !== name) return; // the reader went on
   showSection(name);
-  module.enter(translate.present());
+  module.enter(before === name ? null : translate.present());
 }
 
 startTheme(document.getElementById("theme"));
