@@ -11,9 +11,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
-from seq2see.batches import Batch, collate
+from seq2see.batches import Batch, Ids, collate
 from seq2see.decoding.hypotheses import Search
 from seq2see.layers.trace import Trace
 from seq2see.tasks.table import load
@@ -28,7 +29,7 @@ Go = Callable[..., Any]  # the fixture that opens pages
 
 @dataclass(frozen=True)
 class Own:
-    """A model's translation of TEXT, and one forward pass over both, made by the test."""
+    """A text and its translation, and one forward pass of a model over both, made by the test."""
 
     translator: Translator
     batch: Batch
@@ -45,22 +46,24 @@ class Own:
 
 
 @torch.inference_mode()
-def own(directory: Path) -> Own:
-    translator = load(directory, "cpu")
-    source = translator.tokenizers.source.encode(TEXT)
-    ((best,),) = translator.hypotheses([source], Search.of(translator.recipe, BEAM))
-    batch = collate([(source, best.ids)], [0])
+def own(translator: Translator, text: str = TEXT, ids: Ids | None = None) -> Own:
+    """Pass a text and its translation through the model; by default, the model's own."""
+    source = translator.tokenizers.source.encode(text)
+    if ids is None:
+        ((best,),) = translator.hypotheses([source], Search.of(translator.recipe, BEAM))
+        ids = best.ids
+    batch = collate([(source, ids)], [0])
     trace = Trace()
     logits = translator.model(batch, trace)[0]
     target = translator.tokenizers.target
-    pieces = [*(target.piece(id) for id in best.ids), "</s>"]
+    pieces = [*(target.piece(id) for id in ids), "</s>"]
     weights = {name: heads[0] for name, heads in trace.weights.items()}
-    return Own(translator, batch, target.decode(best.ids), pieces, logits.softmax(-1), weights)
+    return Own(translator, batch, target.decode(ids), pieces, logits.softmax(-1), weights)
 
 
 @pytest.fixture(scope="module")
 def both(siblings: list[Path]) -> dict[str, Own]:
-    return {name: own(place) for name, place in zip("ab", siblings, strict=True)}
+    return {name: own(load(place, "cpu")) for name, place in zip("ab", siblings, strict=True)}
 
 
 @pytest.fixture
@@ -233,20 +236,47 @@ def test_anatomy_works_one_query_out(enter: Go, both: dict[str, Own]) -> None:
     assert sum(int(row[3].replace(",", "")) for row in shapes[1:]) == parameters
 
 
-def test_the_slider_goes_through_training(enter: Go, pair: Any) -> None:
-    body = {"text": TEXT, "model": "a", "beam": BEAM, "layer": "decoder.1.cross", "head": 1}
-    saved = pair.client.post("/v1/explore/training", json=body).json()["checkpoints"]
+@torch.inference_mode()
+def checkpointed(run: Path) -> dict[str, Translator]:
+    """Fill the run's model with the weights of each checkpoint, by its name."""
+    opened = {folder.name: load(run, "cpu") for folder in sorted(run.glob("checkpoints/update-*"))}
+    for name, translator in opened.items():
+        parameters = dict(translator.model.named_parameters())
+        for key, tensor in load_file(run / "checkpoints" / name / "weights.safetensors").items():
+            parameters.pop(key).copy_(tensor)
+        assert not parameters
+    return opened
+
+
+def test_the_slider_goes_through_training(enter: Go, siblings: list[Path]) -> None:
+    saved = checkpointed(siblings[0])
+    own_texts = [own(translator) for translator in saved.values()]
+    last = own_texts[-1].batch.target_out[0][:-1].tolist()
+    passes = [own(translator, ids=last) for translator in saved.values()]
+    heads = [one.weights["decoder.1.cross"][1] for one in passes]
     visit = enter("training", f"&model=a{HEAD}")
     visit.see("[data-name=course] h2", "Update 60")
     rows = numbers(visit, "course")
-    assert [row[:2] for row in rows[1:]] == [[str(one["update"]), one["text"]] for one in saved]
-    last = numbers(visit, "map")
+    assert [row[1] for row in rows[1:]] == [one.text for one in own_texts]
+    assert [f"update-{int(row[0]):08}" for row in rows[1:]] == [*saved]
+    expected = [float(torch.tensor(one.chosen).log().sum()) for one in passes]
+    assert column(rows, "Log-probability") == pytest.approx(expected, abs=1e-3)
+    entropies = [float(torch.special.entr(head).sum(-1).mean()) for head in heads]
+    assert column(rows, "Entropy of the head") == pytest.approx(entropies, abs=1e-4)
+
+    def shown() -> Tensor:
+        return torch.tensor(
+            [[float(cell) for cell in row[1:]] for row in numbers(visit, "map")[1:]]
+        )
+
+    torch.testing.assert_close(shown(), heads[-1], atol=0.02, rtol=0)  # 64 levels
     visit.find("#training [type=range]").focus()
     visit.page.keyboard.press("Home")
     visit.see("[data-name=course] h2", "Update 15")
-    visit.see("#training .translated", saved[0]["text"])
+    visit.see("#training .translated", own_texts[0].text)
     visit.expect(visit.find("#training [type=range]")).to_be_focused()
-    assert numbers(visit, "map") != last
+    torch.testing.assert_close(shown(), heads[0], atol=0.02, rtol=0)
+    assert (heads[0] - heads[-1]).abs().max() > 0.05
 
 
 def test_two_models_stand_side_by_side(enter: Go, both: dict[str, Own]) -> None:
@@ -334,15 +364,22 @@ def test_nothing_is_hard_to_use_or_too_wide(enter: Go, room: str) -> None:
         assert visit.read("document.documentElement.scrollWidth <= innerWidth")
 
 
+def download(visit: Any, figure: str, kind: str, folder: Path) -> Path:
+    """Save a figure as a file."""
+    with visit.page.expect_download() as waiting:
+        visit.find(f'[data-name={figure}] [data-key="save-{kind}"]').click()
+    assert waiting.value.suggested_filename == f"seq2see-{figure}.{kind}"
+    path = folder / f"{figure}.{kind}"
+    waiting.value.save_as(path)
+    return path
+
+
 def test_files_hold_the_figure_and_load_nothing(
     enter: Go, both: dict[str, Own], browser: Any, tmp_path: Path
 ) -> None:
     visit = enter("attention", f"&model=a{HEAD}")
     for kind in ("svg", "png", "json", "html"):
-        with visit.page.expect_download() as download:
-            visit.find(f'[data-name=head] [data-key="save-{kind}"]').click()
-        assert download.value.suggested_filename == f"seq2see-head.{kind}"
-        download.value.save_as(tmp_path / f"head.{kind}")
+        download(visit, "head", kind, tmp_path)
     saved = json.loads((tmp_path / "head.json").read_text(encoding="utf-8"))
     weights = both["a"].weights["decoder.1.cross"][1]
     torch.testing.assert_close(torch.tensor(saved["weights"]), weights)
