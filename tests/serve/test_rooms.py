@@ -17,6 +17,7 @@ from torch import Tensor
 from seq2see.batches import Batch, Ids, collate
 from seq2see.decoding.hypotheses import Search
 from seq2see.layers.trace import Trace
+from seq2see.see.alignment import between_words, word_of_piece
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 
@@ -139,6 +140,74 @@ def test_attention_is_the_models_own(enter: Go, both: dict[str, Own], name: str)
     assert torch.equal(torch.tensor(rows).triu(1), torch.zeros(len(rows), len(rows)))
     visit.find("#attention [type=checkbox]").check()
     visit.expect(visit.find("[data-name=head] tbody tr")).to_have_count(len(ours.pieces) - 1)
+
+
+def words_of(pieces: list[str], text: str) -> list[int]:
+    """The word of each piece; </s> is a word of its own, the last."""
+    words = text.split()
+    return [*word_of_piece(pieces, words), len(words)]
+
+
+@pytest.mark.parametrize("name", "ab")
+def test_attention_between_words_is_the_models_own(
+    enter: Go, both: dict[str, Own], name: str, tmp_path: Path
+) -> None:
+    text, target = "wir suchten acht", "two foxes win thirteen"
+    sides = both[name].translator.tokenizers
+    ours = own(both[name].translator, text, sides.target.encode(target))
+    weights = ours.weights["decoder.1.cross"][1]
+    rows = words_of(sides.target.pieces(target), target)
+    columns = words_of(sides.source.pieces(text), text)
+    assert weights.shape == (len(rows), len(columns)) > (8, 8)
+    expected = between_words(weights, rows, columns, (5, 4))
+    visit = enter("attention", f"&model={name}{HEAD}&text={text}&target={target}")
+    assert len(numbers(visit, "head")) == 1 + len(rows)
+    visit.find("#attention [data-choice=unit]").select_option("words")
+    visit.expect(visit.find("[data-name=head] tbody tr")).to_have_count(5)
+    assert choices(visit)["unit"] == "words"
+    shown = numbers(visit, "head")
+    assert shown[0][1:-1] == [*text.split(), "</s>"]
+    assert [row[0] for row in shown[1:]] == [*target.split(), "</s>"]
+    cells = torch.tensor([[float(cell) for cell in row[1:-1]] for row in shown[1:]])
+    torch.testing.assert_close(cells, expected, atol=1e-4, rtol=0)
+    saved = [download(visit, figure, "json", tmp_path) for figure in ("head", "overview")]
+    head, overview = (json.loads(file.read_text(encoding="utf-8")) for file in saved)
+    torch.testing.assert_close(torch.tensor(head["weights"]), expected)
+    assert overview["target"]["pieces"] == head["rows"] == [*target.split(), "</s>"]
+    assert {one["name"]: (one["rows"], one["columns"]) for one in overview["layers"]} == {
+        "encoder.0.self": (4, 4),
+        **{f"decoder.{layer}.self": (5, 5) for layer in (0, 1)},
+        **{f"decoder.{layer}.cross": (5, 4) for layer in (0, 1)},
+    }
+    assert all(len(one["maps"][0]) == one["rows"] * one["columns"] for one in overview["layers"])
+
+
+def test_a_word_is_masked_where_none_of_its_tokens_is_seen(enter: Go) -> None:
+    view = "&model=a&layer=decoder.0.self&head=0&unit=words&target=two foxes win thirteen"
+    visit = enter("attention", view)
+    rows = [[float(cell) for cell in row[1:-1]] for row in numbers(visit, "head")[1:]]
+    shown = torch.tensor(rows)
+    assert shown.shape == (5, 5) and torch.equal(shown, shown.tril())
+    assert (shown.diagonal() > 0).all()
+    visit.find("#attention canvas[tabindex]").focus()
+    visit.page.keyboard.press("ArrowRight")
+    visit.see("#attention .readout", "<s> → two: masked, later position")
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    query = int(choices(visit)["query"])  # the first token of the word "foxes"
+    visit.find("#attention [data-choice=unit]").select_option("subwords")
+    visit.expect(visit.find("[data-name=head] tbody tr")).to_have_count(21)
+    visit.find("#attention [data-choice=as]").select_option("lines")
+    visit.expect(visit.find(f'[data-name=head] [data-key="{query}"]')).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+def test_hidden_tokens_may_be_all_there_are(enter: Go) -> None:
+    visit = enter("attention", f"&model=a{HEAD}&bare=1&unit=words&target=%20")
+    assert len(numbers(visit, "head")) == 1
+    assert numbers(visit, "overview")[-1][1] == ""
 
 
 @torch.inference_mode()

@@ -4,7 +4,7 @@ import { STRONGEST, sideOf, textOn } from "./colours.js";
 import { directionOf } from "./languages.js";
 import { Picture, shorten, widthOf } from "./picture.js";
 
-const START = "▁"; // begins a word's first piece
+export const START = "▁"; // begins a word's first piece
 const SIZE = 16;
 const WIDEST = 240;
 const GAP = 6;
