@@ -305,6 +305,14 @@ def test_anatomy_works_one_query_out(enter: Go, both: dict[str, Own]) -> None:
     assert sum(int(row[3].replace(",", "")) for row in shapes[1:]) == parameters
 
 
+def test_anatomy_opens_where_the_mask_hides_something(enter: Go, both: dict[str, Own]) -> None:
+    visit = enter("anatomy")
+    middle = both["a"].pieces[len(both["a"].pieces) // 2 - 1].removeprefix("▁")  # <s> is first
+    title = f"By hand: Decoder self-attention, layer 1, head 1, query “{middle}”"
+    visit.see("[data-name=by-hand] h2", title)
+    assert {row[2].startswith("-∞") for row in numbers(visit, "by-hand")[1:]} == {True, False}
+
+
 @torch.inference_mode()
 def checkpointed(run: Path) -> dict[str, Translator]:
     """Fill the run's model with the weights of each checkpoint, by its name."""
