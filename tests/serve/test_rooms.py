@@ -497,6 +497,20 @@ def test_what_cannot_be_shown_is_said(pair: Any, go: Go) -> None:
         visit.expect(visit.find(f"#{room} .plain")).to_contain_text(words)
 
 
+def test_a_single_checkpoint_is_said_to_be_all(enter: Go) -> None:
+    def only_the_last(route: Any) -> None:
+        answer = route.fetch().json()
+        route.fulfill(json={"checkpoints": answer["checkpoints"][-1:]})
+
+    visit = enter("words")
+    visit.page.route("**/v1/explore/training", only_the_last)
+    visit.find('nav a[href^="#training"]').click()
+    visit.expect(visit.find("#training .plain")).to_contain_text("train.keep")
+    visit.see("[data-name=course] h2", "Update 60")
+    visit.find("#language").click()
+    visit.expect(visit.find("#training .plain")).to_contain_text("只保留了一个检查点")
+
+
 def test_mistakes_and_a_busy_server_are_told(enter: Go) -> None:
     def busy(route: Any) -> None:
         route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "the queue is full"})

@@ -99,6 +99,7 @@ export class Slider extends Control {
     this.input.max = this.present.length - 1;
     this.input.value = this.present.indexOf(value);
     this.input.setAttribute("aria-valuetext", value);
+    this.element.hidden = this.present.length < 2;
   }
 }
 

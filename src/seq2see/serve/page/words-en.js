@@ -61,6 +61,8 @@ export const en = {
   noMaps: "This model has no attention heads to show.",
   noCheckpoints:
     "There are no checkpoints beside this model. Serve the run directory itself to see its training.",
+  onlyCheckpoint:
+    "This run kept only one checkpoint; “train.keep” in the recipe of a run makes it keep more.",
   noOther:
     "The server has no second model of these two languages. Start it with two --model options to compare.",
   "title.words": "Which source words made this target word?",

@@ -60,6 +60,7 @@ export const zh = {
   noMethods: "没有适用于该模型的归因方法。",
   noMaps: "该模型没有可供查看的注意力头。",
   noCheckpoints: "该模型没有附带检查点。请用训练目录启动服务，以便查看训练过程。",
+  onlyCheckpoint: "这次训练只保留了一个检查点；在训练配方中设置 train.keep，可以保留更多检查点。",
   noOther: "服务器上没有另一个相同语言方向的模型。请用两个 --model 参数启动服务，再进行对比。",
   "title.words": "这个目标词由哪些源词决定？",
   "lead.words": "选择一个目标词，源词颜色越深，对它的影响越大。",
