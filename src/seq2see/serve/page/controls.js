@@ -68,7 +68,7 @@ export class Check extends Control {
 export class Field extends Control {
   constructor(name, words, attributes = {}) {
     const act = (event) => change({ [name]: event.target.value.trim() });
-    super(name, words, make("input", { type: "text", ...attributes, onchange: act }));
+    super(name, words, make("input", { type: "text", dir: "auto", ...attributes, onchange: act }));
   }
 
   show(value) {
