@@ -71,7 +71,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "reproduction": reproduction.reproduction,
         "samples": reproduction.samples,
     },
-    "docs/serving.md": {"fuzzed": serving.fuzzed},
+    "docs/serving.md": {"explorer": serving.explorer, "fuzzed": serving.fuzzed},
     "docs/speed.md": {
         "peers training": peers.training,
         "peers training, quiet": functools.partial(peers.training, "peers-train-quiet"),

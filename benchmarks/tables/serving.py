@@ -1,4 +1,4 @@
-"""Tables of servers under load, from `benchmarks/serve.py`."""
+"""Tables of servers: under load, asked at random, and looking inside a model."""
 
 from typing import Any
 
@@ -66,6 +66,31 @@ def fuzzed() -> str:
     ]
     head = ("route", "requests", "answers", "failures", "slowest answer")
     note = f"{result['model']}; {computer(result)}; {result['date'][:10]}"
+    return f"{table(head, *rows)}\n\n{note}"
+
+
+def explorer() -> str:
+    """Show how soon the explorer draws the attention of a large model, and how it scrolls."""
+    if (result := raw("explorer")) is None:
+        return NOT_YET
+    head = ("tokens", "answer with all heads", "drawn after it", "slowest", "frames/s", "least")
+    rows = [
+        (
+            f"{row['source_tokens']} + {row['target_tokens']}",
+            f"{row['overview_bytes'] / 1000:,.0f} kB",
+            f"{row['drawn_ms']:,.0f} ms, {row['head_ms']:,.0f} of them for one head exactly",
+            f"{row['slowest_drawn_ms']:,.0f} ms",
+            f"{row['frames_per_second']:.0f}",
+            f"{row['least_frames_per_second']:.0f}",
+        )
+        for row in result["rows"]
+    ]
+    before, after = result["load_average_before"], result["load_average_after"]
+    note = (
+        f"Medians of {result['rounds']} rounds; {result['browser']}, headless, 1280 × 800; "
+        f"{computer(result)}, shared with the server and whatever else ran: load average "
+        f"{before:.1f} before, {after:.1f} after; {result['date'][:10]}"
+    )
     return f"{table(head, *rows)}\n\n{note}"
 
 

@@ -11,11 +11,13 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
-from seq2see.batches import Batch, collate
+from seq2see.batches import Batch, Ids, collate
 from seq2see.decoding.hypotheses import Search
 from seq2see.layers.trace import Trace
+from seq2see.see.alignment import between_words, word_of_piece
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
 
@@ -28,7 +30,7 @@ Go = Callable[..., Any]  # the fixture that opens pages
 
 @dataclass(frozen=True)
 class Own:
-    """A model's translation of TEXT, and one forward pass over both, made by the test."""
+    """A text and its translation, and one forward pass of a model over both, made by the test."""
 
     translator: Translator
     batch: Batch
@@ -45,22 +47,24 @@ class Own:
 
 
 @torch.inference_mode()
-def own(directory: Path) -> Own:
-    translator = load(directory, "cpu")
-    source = translator.tokenizers.source.encode(TEXT)
-    ((best,),) = translator.hypotheses([source], Search.of(translator.recipe, BEAM))
-    batch = collate([(source, best.ids)], [0])
+def own(translator: Translator, text: str = TEXT, ids: Ids | None = None) -> Own:
+    """Pass a text and its translation through the model; by default, the model's own."""
+    source = translator.tokenizers.source.encode(text)
+    if ids is None:
+        ((best,),) = translator.hypotheses([source], Search.of(translator.recipe, BEAM))
+        ids = best.ids
+    batch = collate([(source, ids)], [0])
     trace = Trace()
     logits = translator.model(batch, trace)[0]
     target = translator.tokenizers.target
-    pieces = [*(target.piece(id) for id in best.ids), "</s>"]
+    pieces = [*(target.piece(id) for id in ids), "</s>"]
     weights = {name: heads[0] for name, heads in trace.weights.items()}
-    return Own(translator, batch, target.decode(best.ids), pieces, logits.softmax(-1), weights)
+    return Own(translator, batch, target.decode(ids), pieces, logits.softmax(-1), weights)
 
 
 @pytest.fixture(scope="module")
 def both(siblings: list[Path]) -> dict[str, Own]:
-    return {name: own(place) for name, place in zip("ab", siblings, strict=True)}
+    return {name: own(load(place, "cpu")) for name, place in zip("ab", siblings, strict=True)}
 
 
 @pytest.fixture
@@ -136,6 +140,74 @@ def test_attention_is_the_models_own(enter: Go, both: dict[str, Own], name: str)
     assert torch.equal(torch.tensor(rows).triu(1), torch.zeros(len(rows), len(rows)))
     visit.find("#attention [type=checkbox]").check()
     visit.expect(visit.find("[data-name=head] tbody tr")).to_have_count(len(ours.pieces) - 1)
+
+
+def words_of(pieces: list[str], text: str) -> list[int]:
+    """The word of each piece; </s> is a word of its own, the last."""
+    words = text.split()
+    return [*word_of_piece(pieces, words), len(words)]
+
+
+@pytest.mark.parametrize("name", "ab")
+def test_attention_between_words_is_the_models_own(
+    enter: Go, both: dict[str, Own], name: str, tmp_path: Path
+) -> None:
+    text, target = "wir suchten acht", "two foxes win thirteen"
+    sides = both[name].translator.tokenizers
+    ours = own(both[name].translator, text, sides.target.encode(target))
+    weights = ours.weights["decoder.1.cross"][1]
+    rows = words_of(sides.target.pieces(target), target)
+    columns = words_of(sides.source.pieces(text), text)
+    assert weights.shape == (len(rows), len(columns)) > (8, 8)
+    expected = between_words(weights, rows, columns, (5, 4))
+    visit = enter("attention", f"&model={name}{HEAD}&text={text}&target={target}")
+    assert len(numbers(visit, "head")) == 1 + len(rows)
+    visit.find("#attention [data-choice=unit]").select_option("words")
+    visit.expect(visit.find("[data-name=head] tbody tr")).to_have_count(5)
+    assert choices(visit)["unit"] == "words"
+    shown = numbers(visit, "head")
+    assert shown[0][1:-1] == [*text.split(), "</s>"]
+    assert [row[0] for row in shown[1:]] == [*target.split(), "</s>"]
+    cells = torch.tensor([[float(cell) for cell in row[1:-1]] for row in shown[1:]])
+    torch.testing.assert_close(cells, expected, atol=1e-4, rtol=0)
+    saved = [download(visit, figure, "json", tmp_path) for figure in ("head", "overview")]
+    head, overview = (json.loads(file.read_text(encoding="utf-8")) for file in saved)
+    torch.testing.assert_close(torch.tensor(head["weights"]), expected)
+    assert overview["target"]["pieces"] == head["rows"] == [*target.split(), "</s>"]
+    assert {one["name"]: (one["rows"], one["columns"]) for one in overview["layers"]} == {
+        "encoder.0.self": (4, 4),
+        **{f"decoder.{layer}.self": (5, 5) for layer in (0, 1)},
+        **{f"decoder.{layer}.cross": (5, 4) for layer in (0, 1)},
+    }
+    assert all(len(one["maps"][0]) == one["rows"] * one["columns"] for one in overview["layers"])
+
+
+def test_a_word_is_masked_where_none_of_its_tokens_is_seen(enter: Go) -> None:
+    view = "&model=a&layer=decoder.0.self&head=0&unit=words&target=two foxes win thirteen"
+    visit = enter("attention", view)
+    rows = [[float(cell) for cell in row[1:-1]] for row in numbers(visit, "head")[1:]]
+    shown = torch.tensor(rows)
+    assert shown.shape == (5, 5) and torch.equal(shown, shown.tril())
+    assert (shown.diagonal() > 0).all()
+    visit.find("#attention canvas[tabindex]").focus()
+    visit.page.keyboard.press("ArrowRight")
+    visit.see("#attention .readout", "<s> → two: masked, later position")
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("ArrowDown")
+    visit.page.keyboard.press("Enter")
+    query = int(choices(visit)["query"])  # the first token of the word "foxes"
+    visit.find("#attention [data-choice=unit]").select_option("subwords")
+    visit.expect(visit.find("[data-name=head] tbody tr")).to_have_count(21)
+    visit.find("#attention [data-choice=as]").select_option("lines")
+    visit.expect(visit.find(f'[data-name=head] [data-key="{query}"]')).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+def test_hidden_tokens_may_be_all_there_are(enter: Go) -> None:
+    visit = enter("attention", f"&model=a{HEAD}&bare=1&unit=words&target=%20")
+    assert len(numbers(visit, "head")) == 1
+    assert numbers(visit, "overview")[-1][1] == ""
 
 
 @torch.inference_mode()
@@ -233,20 +305,55 @@ def test_anatomy_works_one_query_out(enter: Go, both: dict[str, Own]) -> None:
     assert sum(int(row[3].replace(",", "")) for row in shapes[1:]) == parameters
 
 
-def test_the_slider_goes_through_training(enter: Go, pair: Any) -> None:
-    body = {"text": TEXT, "model": "a", "beam": BEAM, "layer": "decoder.1.cross", "head": 1}
-    saved = pair.client.post("/v1/explore/training", json=body).json()["checkpoints"]
+def test_anatomy_opens_where_the_mask_hides_something(enter: Go, both: dict[str, Own]) -> None:
+    visit = enter("anatomy")
+    middle = both["a"].pieces[len(both["a"].pieces) // 2 - 1].removeprefix("▁")  # <s> is first
+    title = f"By hand: Decoder self-attention, layer 1, head 1, query “{middle}”"
+    visit.see("[data-name=by-hand] h2", title)
+    assert {row[2].startswith("-∞") for row in numbers(visit, "by-hand")[1:]} == {True, False}
+
+
+@torch.inference_mode()
+def checkpointed(run: Path) -> dict[str, Translator]:
+    """Fill the run's model with the weights of each checkpoint, by its name."""
+    opened = {folder.name: load(run, "cpu") for folder in sorted(run.glob("checkpoints/update-*"))}
+    for name, translator in opened.items():
+        parameters = dict(translator.model.named_parameters())
+        for key, tensor in load_file(run / "checkpoints" / name / "weights.safetensors").items():
+            parameters.pop(key).copy_(tensor)
+        assert not parameters
+    return opened
+
+
+def test_the_slider_goes_through_training(enter: Go, siblings: list[Path]) -> None:
+    saved = checkpointed(siblings[0])
+    own_texts = [own(translator) for translator in saved.values()]
+    last = own_texts[-1].batch.target_out[0][:-1].tolist()
+    passes = [own(translator, ids=last) for translator in saved.values()]
+    heads = [one.weights["decoder.1.cross"][1] for one in passes]
     visit = enter("training", f"&model=a{HEAD}")
     visit.see("[data-name=course] h2", "Update 60")
     rows = numbers(visit, "course")
-    assert [row[:2] for row in rows[1:]] == [[str(one["update"]), one["text"]] for one in saved]
-    last = numbers(visit, "map")
+    assert [row[1] for row in rows[1:]] == [one.text for one in own_texts]
+    assert [f"update-{int(row[0]):08}" for row in rows[1:]] == [*saved]
+    expected = [float(torch.tensor(one.chosen).log().sum()) for one in passes]
+    assert column(rows, "Log-probability") == pytest.approx(expected, abs=1e-3)
+    entropies = [float(torch.special.entr(head).sum(-1).mean()) for head in heads]
+    assert column(rows, "Entropy of the head") == pytest.approx(entropies, abs=1e-4)
+
+    def shown() -> Tensor:
+        return torch.tensor(
+            [[float(cell) for cell in row[1:]] for row in numbers(visit, "map")[1:]]
+        )
+
+    torch.testing.assert_close(shown(), heads[-1], atol=0.02, rtol=0)  # 64 levels
     visit.find("#training [type=range]").focus()
     visit.page.keyboard.press("Home")
     visit.see("[data-name=course] h2", "Update 15")
-    visit.see("#training .translated", saved[0]["text"])
+    visit.see("#training .translated", own_texts[0].text)
     visit.expect(visit.find("#training [type=range]")).to_be_focused()
-    assert numbers(visit, "map") != last
+    torch.testing.assert_close(shown(), heads[0], atol=0.02, rtol=0)
+    assert (heads[0] - heads[-1]).abs().max() > 0.05
 
 
 def test_two_models_stand_side_by_side(enter: Go, both: dict[str, Own]) -> None:
@@ -334,15 +441,22 @@ def test_nothing_is_hard_to_use_or_too_wide(enter: Go, room: str) -> None:
         assert visit.read("document.documentElement.scrollWidth <= innerWidth")
 
 
+def download(visit: Any, figure: str, kind: str, folder: Path) -> Path:
+    """Save a figure as a file."""
+    with visit.page.expect_download() as waiting:
+        visit.find(f'[data-name={figure}] [data-key="save-{kind}"]').click()
+    assert waiting.value.suggested_filename == f"seq2see-{figure}.{kind}"
+    path = folder / f"{figure}.{kind}"
+    waiting.value.save_as(path)
+    return path
+
+
 def test_files_hold_the_figure_and_load_nothing(
     enter: Go, both: dict[str, Own], browser: Any, tmp_path: Path
 ) -> None:
     visit = enter("attention", f"&model=a{HEAD}")
     for kind in ("svg", "png", "json", "html"):
-        with visit.page.expect_download() as download:
-            visit.find(f'[data-name=head] [data-key="save-{kind}"]').click()
-        assert download.value.suggested_filename == f"seq2see-head.{kind}"
-        download.value.save_as(tmp_path / f"head.{kind}")
+        download(visit, "head", kind, tmp_path)
     saved = json.loads((tmp_path / "head.json").read_text(encoding="utf-8"))
     weights = both["a"].weights["decoder.1.cross"][1]
     torch.testing.assert_close(torch.tensor(saved["weights"]), weights)
@@ -381,6 +495,41 @@ def test_what_cannot_be_shown_is_said(pair: Any, go: Go) -> None:
     for room, words in (("training", "checkpoints"), ("compare", "second model")):
         visit.find(f'nav a[href^="#{room}"]').click()
         visit.expect(visit.find(f"#{room} .plain")).to_contain_text(words)
+
+
+def test_a_single_checkpoint_is_said_to_be_all(enter: Go) -> None:
+    def only_the_last(route: Any) -> None:
+        answer = route.fetch().json()
+        route.fulfill(json={"checkpoints": answer["checkpoints"][-1:]})
+
+    visit = enter("words")
+    visit.page.route("**/v1/explore/training", only_the_last)
+    visit.find('nav a[href^="#training"]').click()
+    visit.expect(visit.find("#training .plain")).to_contain_text("train.keep")
+    visit.see("[data-name=course] h2", "Update 60")
+    visit.find("#language").click()
+    visit.expect(visit.find("#training .plain")).to_contain_text("只保留了一个检查点")
+
+
+def test_a_text_from_right_to_left(enter: Go) -> None:
+    visit = enter("words", "&model=a&text=بيت كلب")
+    visit.expect(visit.find("#look-text")).to_have_attribute("dir", "rtl")
+    places = {}
+    for letter in "بك":  # each begins a word
+        token = visit.find("#words [data-name=words] svg text").get_by_text(letter, exact=False)
+        places[letter] = token.first.bounding_box()["x"]
+    assert places["ب"] > places["ك"]
+    visit.find('nav a[href^="#attention"]').click()
+    visit.find("#attention [data-choice=layer]").select_option("encoder.0.self")
+    visit.find("#attention [data-choice=unit]").select_option("words")
+    visit.find("#attention canvas[tabindex]").focus()
+    visit.page.keyboard.press("ArrowRight")
+    # Isolated, the words leave the arrow between them its direction.
+    visit.see(
+        "#attention .readout", re.compile(r"^\u2068+بيت\u2069+ → \u2068+كلب\u2069+: 0\.\d{6}$")
+    )
+    visit.find("#look-text").fill("drei")
+    visit.expect(visit.find("#look-text")).to_have_attribute("dir", "ltr")
 
 
 def test_mistakes_and_a_busy_server_are_told(enter: Go) -> None:

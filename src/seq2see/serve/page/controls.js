@@ -22,11 +22,15 @@ class Control {
   }
 }
 
-/** One of several: `options(model, view, models)` lists values and their names, the usual first. */
+/** One of several: `options(model, view, models)` lists values and their names.
+ *
+ * The `usual` one stands for none; where it is not among them, the first does.
+ */
 export class Choice extends Control {
-  constructor(name, words, options) {
+  constructor(name, words, options, usual = null) {
     super(name, words, make("select", { onchange: (event) => this.choose(event.target.value) }));
     this.options = options;
+    this.usual = usual;
   }
 
   choose(value) {
@@ -35,7 +39,8 @@ export class Choice extends Control {
 
   settle(view, model, models) {
     const values = this.options(model, view, models).map(([value]) => value);
-    return values.includes(view[this.name]) ? view[this.name] : (values[0] ?? "");
+    const wanted = [view[this.name], this.usual].find((value) => values.includes(value));
+    return wanted ?? values[0] ?? "";
   }
 
   show(value, model, view, models) {
@@ -63,7 +68,7 @@ export class Check extends Control {
 export class Field extends Control {
   constructor(name, words, attributes = {}) {
     const act = (event) => change({ [name]: event.target.value.trim() });
-    super(name, words, make("input", { type: "text", ...attributes, onchange: act }));
+    super(name, words, make("input", { type: "text", dir: "auto", ...attributes, onchange: act }));
   }
 
   show(value) {
@@ -94,18 +99,20 @@ export class Slider extends Control {
     this.input.max = this.present.length - 1;
     this.input.value = this.present.indexOf(value);
     this.input.setAttribute("aria-valuetext", value);
+    this.element.hidden = this.present.length < 2;
   }
 }
 
-/** The choice among a model's layers that attend; the last layer's cross-attention is usual. */
-export function layerChoice() {
-  return new Choice("layer", "layer", ({ maps }) => {
+/** The choice among a model's layers that attend; by default the last one's cross-attention. */
+export function layerChoice(usual = null) {
+  const options = ({ maps }) => {
     const layers = maps.flatMap(({ kind, layers: depth }) => {
       const [stack, own] = kind.split(".");
       return Array.from({ length: depth }, (_, index) => `${stack}.${index}.${own}`);
     });
     return layers.reverse().map((layer) => [layer, layerName(layer)]);
-  });
+  };
+  return new Choice("layer", "layer", options, usual);
 }
 
 /** The choice among the heads of the layer chosen. */

@@ -1,5 +1,7 @@
 // Elements of the page, built without markup.
 
+import { isolate } from "./directions.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function build(element, attributes, children) {
@@ -27,9 +29,14 @@ export function makeSvg(name, attributes = {}, ...children) {
 
 /** Build a table: a caption, the names of its columns, and rows whose first cell names them. */
 export function makeTable(caption, columns, rows) {
-  const head = columns.map((name) => make("th", { scope: "col" }, name));
+  const head = columns.map((name) => make("th", { scope: "col" }, isolate(name)));
   const body = rows.map(([first, ...rest]) =>
-    make("tr", {}, make("th", { scope: "row" }, first), rest.map((cell) => make("td", {}, cell))),
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, isolate(first)),
+      rest.map((cell) => make("td", {}, isolate(cell))),
+    ),
   );
   return make(
     "table",

@@ -1,7 +1,8 @@
 // The sentence to explain: its model, its translation, the beam and the heads switched off.
 
+import { directionIn } from "./directions.js";
 import { make } from "./elements.js";
-import { directionOf, nameOf } from "./languages.js";
+import { nameOf } from "./languages.js";
 import { headName } from "./numbers.js";
 import { change } from "./view.js";
 import { say } from "./words.js";
@@ -81,7 +82,10 @@ export function showLook(view, one, models) {
   write(beam, view.beam ?? "");
   beam.placeholder = String(one.beam);
   const languages = [[text, one.source], [target, one.target]];
-  for (const [field, code] of languages) [field.lang, field.dir] = [code, directionOf(code)];
+  for (const [field, code] of languages) {
+    field.lang = code;
+    field.dir = directionIn(field.value, code);
+  }
   showOff(view);
 }
 

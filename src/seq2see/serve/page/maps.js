@@ -13,18 +13,15 @@ export function readMap(map) {
   return weights;
 }
 
+/** Write weights as the server does; those of words may exceed one by a rounding. */
+export function writeMap(weights) {
+  const letters = Array.from(weights, (weight) => ALPHABET[Math.min(63, Math.round(63 * weight))]);
+  return letters.join("");
+}
+
 /** Average the heads of a layer. */
 export function meanMap(layer) {
   const sum = new Float32Array(layer.rows * layer.columns);
   for (const map of layer.maps) readMap(map).forEach((weight, index) => (sum[index] += weight));
   return sum.map((weight) => weight / layer.maps.length);
-}
-
-/** Keep the rows and columns that are not hidden. */
-export function crop(weights, rowsKept, columnsKept) {
-  if (rowsKept.every(Boolean) && columnsKept.every(Boolean)) return weights;
-  const columns = columnsKept.length;
-  return weights.filter((_, index) => {
-    return rowsKept[Math.floor(index / columns)] && columnsKept[index % columns];
-  });
 }

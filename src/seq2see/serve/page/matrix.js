@@ -32,7 +32,10 @@ function addLabels(picture, { rows, columns, chosen }, { x, y, cell }) {
 
 function addAxes(picture, { rowAxis, columnAxis }, { x, y, cell, high }) {
   const look = { fill: "soft", size: 12, anchor: "middle" };
-  picture.text(12, y + (high * cell) / 2, rowAxis, { ...look, turn: -90 });
+  // Beside few rows a long name reaches up to the labels of the columns.
+  const foot = y + high * cell;
+  const middle = Math.min(y + (high * cell) / 2, foot - widthOf(rowAxis, 12) / 2);
+  picture.text(12, middle, rowAxis, { ...look, turn: -90 });
   picture.text(x, 13, columnAxis, { ...look, anchor: "start" });
 }
 

@@ -2,6 +2,8 @@
 //
 // Lengths are pixels, colours are names of the style sheet. Weights lie from −1 to 1.
 
+import { isolate } from "./directions.js";
+
 export const FONT =
   'system-ui, -apple-system, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", ' +
   '"Noto Sans", "Noto Sans CJK SC", sans-serif';
@@ -55,7 +57,7 @@ export class Picture {
 
   /** Add text on a base line: `fill`, `size`, `weight`, `anchor`, and `turn` in degrees. */
   text(x, y, text, style) {
-    this.shapes.push({ kind: "text", x, y, text: String(text), ...style });
+    this.shapes.push({ kind: "text", x, y, text: isolate(String(text)), ...style });
   }
 
   /** Add a matrix of weights, row by row, as cells of this size. */

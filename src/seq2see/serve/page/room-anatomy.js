@@ -37,9 +37,10 @@ async function fetch(get, view, model) {
   return { shapes, exact, query, hand: await byHand(get, { ...place, query }) };
 }
 
+/** Return the query that is chosen; the middle one by default, some of whose keys are masked. */
 function queryOf(view, { rows }) {
   const query = Number.parseInt(view.query, 10);
-  return query >= 0 && query < rows.length ? query : rows.length - 1;
+  return query >= 0 && query < rows.length ? query : Math.floor(rows.length / 2);
 }
 
 function sizeOf({ shape }) {
@@ -97,7 +98,7 @@ function drawShapes({ shapes, parameters }, width) {
   };
 }
 
-function drawMask(exact, width, view) {
+function drawMask({ exact, query }, width, view) {
   const rows = labelsOf(exact.rows);
   const columns = labelsOf(exact.columns);
   const may = exact.mask.flat();
@@ -107,6 +108,7 @@ function drawMask(exact, width, view) {
     columns,
     weights: may.map((one) => (one ? 0.35 : 0)),
     masked: may.map((one) => !one),
+    chosen: query,
     unnumbered: true,
     rowAxis: sayPhrase(exact.axes[0]),
     columnAxis: sayPhrase(exact.axes[1]),
@@ -226,7 +228,7 @@ function drawByHand(hand, { exact, query }, width) {
 }
 
 function draw({ answers: { shapes, exact, hand, query }, view, width }) {
-  const parts = [drawShapes(shapes, width), drawMask(exact, width, view)];
+  const parts = [drawShapes(shapes, width), drawMask({ exact, query }, width, view)];
   if (hand.refusal) parts.push(make("p", { class: "plain" }, hand.refusal));
   else parts.push(drawByHand(hand, { exact, query }, width));
   if (shapes.positions.encoder !== null) parts.push(drawPositions(shapes, width));
@@ -235,7 +237,7 @@ function draw({ answers: { shapes, exact, hand, query }, view, width }) {
 
 export const anatomy = {
   name: "anatomy",
-  controls: [layerChoice(), headChoice()],
+  controls: [layerChoice("decoder.0.self"), headChoice()],
   lacks: ({ maps }) => (maps.length === 0 ? "noMaps" : null),
   fetch,
   draw,

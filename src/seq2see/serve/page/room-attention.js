@@ -5,7 +5,7 @@ import { Check, Choice, headChoice, layerChoice } from "./controls.js";
 import { make } from "./elements.js";
 import { scrolling } from "./figure.js";
 import { lookOf } from "./look.js";
-import { crop, readMap } from "./maps.js";
+import { readMap, writeMap } from "./maps.js";
 import { linesPicture, liveMatrix, matrixPicture } from "./matrix.js";
 import { decimal, headName, layerName, percent } from "./numbers.js";
 import { sayPhrase } from "./phrases.js";
@@ -13,6 +13,7 @@ import { Picture, stack } from "./picture.js";
 import { makeRoam } from "./roam.js";
 import { drawLive } from "./svg.js";
 import { labelsOf } from "./tokens.js";
+import { between, tokensOf, unitsOf } from "./units.js";
 import { change } from "./view.js";
 import { say } from "./words.js";
 
@@ -26,6 +27,10 @@ const way = new Choice("as", "drawnAs", () => [
   ["matrix", say("asMatrix")],
   ["lines", say("asLines")],
 ]);
+const unit = new Choice("unit", "unit", () => [
+  ["subwords", say("subwords")],
+  ["words", say("wholeWords")],
+]);
 const bare = new Check("bare", "hideSpecial");
 
 async function fetch(get, view, model) {
@@ -35,10 +40,21 @@ async function fetch(get, view, model) {
   return { maps, exact: await get("head", { ...look, ...place }) };
 }
 
-/** Return the tokens of a layer's query and key positions. */
-function sidesOf(maps, kind) {
-  if (kind === "encoder.self") return [maps.source, maps.source];
-  return kind === "decoder.self" ? [maps.input, maps.input] : [maps.target, maps.source];
+/** Group the tokens of each side into what is shown. */
+function shownSides({ source, input, target }, view) {
+  const [sources, inputs, targets] = [source, input, target].map((side) => unitsOf(side, view));
+  return { source: sources, input: inputs, target: targets };
+}
+
+/** Return the queries and the keys of a kind of attention. */
+function sidesOf(sides, kind) {
+  if (kind === "encoder.self") return [sides.source, sides.source];
+  return kind === "decoder.self" ? [sides.input, sides.input] : [sides.target, sides.source];
+}
+
+function namesOf(units) {
+  const { pieces, special } = tokensOf(units);
+  return labelsOf(pieces, special);
 }
 
 function thumbnail(weights, rows, columns, size) {
@@ -49,19 +65,16 @@ function thumbnail(weights, rows, columns, size) {
   return picture;
 }
 
-/** Crop every head's map to the tokens that are shown. */
-function shownMaps(maps, hide) {
-  return maps.layers.map(({ name, kind, maps: heads }) => {
-    const [rows, columns] = sidesOf(maps, kind).map(({ special }) => {
-      return special.map((one) => !(hide && one));
-    });
-    const weights = heads.map((map) => crop(readMap(map), rows, columns));
-    const [down, across] = [rows, columns].map((kept) => kept.filter(Boolean).length);
-    return { name, kind, weights, down, across };
+/** Turn every head's map into one between what is shown. */
+function shownMaps({ layers }, sides) {
+  return layers.map((layer) => {
+    const [queries, keys] = sidesOf(sides, layer.kind);
+    const weights = layer.maps.map((map) => between(readMap(map), layer.columns, queries, keys));
+    return { ...layer, weights, rows: queries.length, columns: keys.length };
   });
 }
 
-function layerRow({ name, weights, down, across }, view, size) {
+function layerRow({ name, weights, rows, columns }, view, size) {
   const buttons = weights.map((map, index) => {
     const chosen = name === view.layer && String(index) === view.head;
     const attributes = {
@@ -71,31 +84,34 @@ function layerRow({ name, weights, down, across }, view, size) {
       "aria-pressed": String(chosen),
       "aria-label": headName(name, index),
     };
-    const canvas = drawCanvas(thumbnail(map, down, across, size));
+    const canvas = drawCanvas(thumbnail(map, rows, columns, size));
     return make("button", attributes, canvas, make("span", {}, String(index + 1)));
   });
   return [make("h3", {}, layerName(name)), make("div", { class: "thumbs" }, buttons)];
 }
 
-function strongest(map, { across }, rows, columns) {
+function strongest(map, rows, columns) {
+  if (map.length === 0) return ""; // all are special, and hidden
   const place = map.indexOf(map.reduce((most, weight) => Math.max(most, weight)));
-  const from = rows[Math.floor(place / across)];
-  return `${from} → ${columns[place % across]} (${percent(map[place])})`;
+  const from = rows[Math.floor(place / columns.length)];
+  return `${from} → ${columns[place % columns.length]} (${percent(map[place])})`;
 }
 
-function overviewTable(maps, layers, view) {
-  const names = [say("head"), say("strongest")];
-  const rows = layers.flatMap((one) => {
-    const [queries, keys] = sidesOf(maps, one.kind).map((tokens) => shownLabels(tokens, view));
-    return one.weights.map((map, index) => {
-      return [headName(one.name, index), strongest(map, one, queries, keys)];
-    });
+function overviewTable(layers, sides) {
+  const rows = layers.flatMap(({ name, kind, weights }) => {
+    const [queries, keys] = sidesOf(sides, kind).map(namesOf);
+    return weights.map((map, index) => [headName(name, index), strongest(map, queries, keys)]);
   });
-  return { columns: names, rows };
+  return { columns: [say("head"), say("strongest")], rows };
 }
 
-function shownLabels({ pieces, special }, { bare: hide }) {
-  return labelsOf(pieces, special).filter((_, index) => !(hide && special[index]));
+/** Write what is shown as the server writes it. */
+function overviewData(maps, layers, sides) {
+  const tokens = Object.entries(sides).map(([side, units]) => [side, tokensOf(units)]);
+  const written = layers.map(({ weights, ...layer }) => {
+    return { ...layer, maps: weights.map(writeMap) };
+  });
+  return { ...maps, ...Object.fromEntries(tokens), layers: written };
 }
 
 /** Size thumbnails so that three kinds of attention, or two, stand side by side if they can. */
@@ -105,7 +121,8 @@ function thumbSize(width, heads) {
 }
 
 function drawOverview(maps, view, width) {
-  const layers = shownMaps(maps, view.bare);
+  const sides = shownSides(maps, view);
+  const layers = shownMaps(maps, sides);
   const most = Math.max(...layers.map(({ weights }) => weights.length));
   const size = thumbSize(width, most);
   const kinds = Map.groupBy(layers, ({ kind }) => kind);
@@ -117,10 +134,10 @@ function drawOverview(maps, view, width) {
     const [, name, index] = /^(.+)\.(\d+)$/.exec(key);
     change({ layer: name, head: index });
   });
-  const rows = layers.map(({ name, weights, down, across }) => {
+  const pictures = layers.map(({ name, weights, rows, columns }) => {
     const row = new Picture();
     weights.forEach((map, index) => {
-      row.place(index * (size + 10), 0, thumbnail(map, down, across, size));
+      row.place(index * (size + 10), 0, thumbnail(map, rows, columns, size));
     });
     return { title: layerName(name), picture: row };
   });
@@ -129,26 +146,44 @@ function drawOverview(maps, view, width) {
     title: say("allHeads"),
     note: say("overviewNote"),
     drawing,
-    picture: stack(rows),
-    table: overviewTable(maps, layers, view),
-    data: maps,
+    picture: stack(pictures),
+    table: overviewTable(layers, sides),
+    data: overviewData(maps, layers, sides),
   };
 }
 
-/** Arrange one head's exact weights: labels, rows of numbers, and which cells are masked. */
+/** Arrange one head's exact weights: names, rows of numbers, and which cells are masked. */
 function arrange({ exact, maps }, view) {
   const kind = view.layer.replace(/\.\d+\./, ".");
-  const [queries, keys] = sidesOf(maps, kind);
-  const kept = [queries, keys].map(({ special }) => special.map((one) => !(view.bare && one)));
-  const rows = shownLabels(queries, view);
-  const columns = shownLabels(keys, view);
-  const weights = crop(exact.weights.flat(), ...kept);
-  const masked = crop(exact.mask.flat().map((may) => !may), ...kept);
-  const reasons = crop(exact.reasons.flat(), ...kept);
-  const query = Number.parseInt(view.query, 10);
-  const chosen = query >= 0 && query < rows.length ? query : null;
+  const [queries, keys] = sidesOf(shownSides(maps, view), kind);
+  const shown = (values) => between(values.flat(), exact.columns.length, queries, keys);
+  const masked = shown(exact.mask.map((row) => row.map(Number))).map((seen) => seen === 0);
+  // Where a whole word is masked, its first token has the reason.
+  const reasons = queries.flatMap(({ places: [row] }) => {
+    return keys.map(({ places: [column] }) => exact.reasons[row][column]);
+  });
+  const query = queries.findIndex(({ places }) => places.includes(Number.parseInt(view.query, 10)));
+  const chosen = query < 0 ? null : query;
   const [rowAxis, columnAxis] = exact.axes.map(sayPhrase);
-  return { rows, columns, weights, masked, reasons, chosen, rowAxis, columnAxis };
+  const names = { rows: namesOf(queries), columns: namesOf(keys), rowAxis, columnAxis };
+  return { ...names, weights: shown(exact.weights), masked, reasons, chosen, queries, keys };
+}
+
+/** Write one head, as it is shown, as the server writes it. */
+function headData(exact, { queries, keys, weights, masked, reasons }) {
+  const inRows = (values) => {
+    return queries.map((_, row) => values.slice(row * keys.length, (row + 1) * keys.length));
+  };
+  const rows = inRows(weights);
+  return {
+    ...exact,
+    rows: tokensOf(queries).pieces,
+    columns: tokensOf(keys).pieces,
+    weights: rows,
+    mask: inRows(masked.map((hidden) => !hidden)),
+    reasons: inRows(reasons),
+    entropy: rows.map(rowEntropy),
+  };
 }
 
 function tellCell(matrix, row, column) {
@@ -164,16 +199,17 @@ function tellCell(matrix, row, column) {
 function drawHead({ exact, maps }, view, width) {
   const matrix = arrange({ exact, maps }, view);
   const title = headName(exact.layer, exact.head);
-  const toggle = (row) => change({ query: row === matrix.chosen ? null : row });
+  const toggle = (row) => {
+    change({ query: row === matrix.chosen ? null : matrix.queries[row].places[0] });
+  };
   const words = { key: "matrix", label: title, tell: (...cell) => tellCell(matrix, ...cell) };
   const pick = (key) => toggle(Number(key));
   const large = liveMatrix(matrix, width, { ...words, pick: toggle });
   const lines = view.as === "lines" ? linesPicture(matrix, width) : null;
   const columns = [say("query"), ...matrix.columns, say("entropy")];
+  const data = headData(exact, matrix);
   const rows = matrix.rows.map((name, row) => {
-    const from = row * matrix.columns.length;
-    const weights = matrix.weights.slice(from, from + matrix.columns.length);
-    return [name, ...weights.map((one) => decimal(one, 4)), decimal(rowEntropy(weights), 4)];
+    return [name, ...[...data.weights[row], data.entropy[row]].map((one) => decimal(one, 4))];
   });
   return {
     name: "head",
@@ -182,7 +218,7 @@ function drawHead({ exact, maps }, view, width) {
     drawing: lines ? scrolling(drawLive(lines, title, pick)) : large.element,
     picture: lines ?? large.picture,
     table: { columns, rows },
-    data: exact,
+    data,
   };
 }
 
@@ -221,7 +257,7 @@ function draw({ answers, view, width, figure }) {
 
 export const attention = {
   name: "attention",
-  controls: [layer, head, way, bare],
+  controls: [layer, head, way, unit, bare],
   lacks: ({ maps }) => (maps.length === 0 ? "noMaps" : null),
   fetch,
   draw,

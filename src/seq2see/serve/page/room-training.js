@@ -75,10 +75,12 @@ function drawMap(now, { rows, columns }, view, width) {
 
 function draw({ answers: { checkpoints, named }, view, model, width }) {
   const chosen = nearest(checkpoints, Number(view.update));
-  return [
+  const figures = [
     drawCourse(checkpoints, chosen, width, model),
     drawMap(checkpoints[chosen], named, view, width),
   ];
+  if (checkpoints.length > 1) return figures;
+  return [make("p", { class: "plain" }, say("onlyCheckpoint")), ...figures];
 }
 
 export const training = {

@@ -2,6 +2,7 @@
 
 import { barsPicture } from "./bars.js";
 import { Choice } from "./controls.js";
+import { isolate } from "./directions.js";
 import { drawHypotheses } from "./hypotheses.js";
 import { beamOf, lookOf } from "./look.js";
 import { decimal, percent } from "./numbers.js";
@@ -92,7 +93,7 @@ function drawStep({ steps }, width, chosen) {
       decimal(one.probability, 6),
       decimal(one.log_probability, 4),
       decimal(one.entropy, 4),
-      one.top.map((other) => `${other.token} ${decimal(other.probability, 4)}`).join(" · "),
+      one.top.map((other) => `${isolate(other.token)} ${decimal(other.probability, 4)}`).join(" · "),
     ]),
   };
   return {

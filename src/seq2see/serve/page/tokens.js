@@ -1,10 +1,10 @@
 // Tokens: their labels, and rows of them that wrap like text.
 
 import { STRONGEST, sideOf, textOn } from "./colours.js";
-import { directionOf } from "./languages.js";
+import { directionIn, isolate } from "./directions.js";
 import { Picture, shorten, widthOf } from "./picture.js";
 
-const START = "▁"; // begins a word's first piece
+export const START = "▁"; // begins a word's first piece
 const SIZE = 16;
 const WIDEST = 240;
 const GAP = 6;
@@ -14,12 +14,13 @@ const NOTE = 16; // height of the small line below
 /** Label pieces: a piece that goes on with a word begins with a hyphen, where words are marked. */
 export function labelsOf(pieces, special = []) {
   const marked = pieces.some((piece) => piece.startsWith(START));
-  return pieces.map((piece, index) => {
+  const label = (piece, index) => {
     if (piece === START) return "␣";
     if (piece.startsWith(START)) return piece.slice(1);
     const goesOn = marked && !special[index] && !/^<.*>$/.test(piece) && /^\p{L}/u.test(piece);
     return goesOn && !/^\p{Script=Han}/u.test(piece) ? `‑${piece}` : piece;
-  });
+  };
+  return pieces.map((piece, index) => isolate(label(piece, index)));
 }
 
 /** Join pieces into text, as a prefix to force. */
@@ -50,11 +51,12 @@ function chipWidth({ text, note = "" }) {
   return Math.ceil(inner) + 20;
 }
 
-/** Lay tokens of a language out in a width, in its direction; tokens with a key can be picked. */
+/** Lay tokens out in a width, in the direction of their text; those with a key can be picked. */
 export function tokenRow(tokens, width, language) {
   const row = new Picture(width, 0);
   row.language = language;
-  const fromRight = directionOf(language) === "rtl";
+  const words = tokens.filter(({ soft }) => !soft).map(({ text }) => text).join(" ");
+  const fromRight = directionIn(words, language) === "rtl";
   let x = 0;
   let y = 0;
   for (const token of tokens) {

@@ -1,7 +1,7 @@
 // The room that translates while the reader types.
 
+import { directionOf } from "./directions.js";
 import { Errands, focusToken } from "./errands.js";
-import { directionOf } from "./languages.js";
 import { choose, chosenModel, offer, reverse, showPair, startPairs } from "./pairs.js";
 import { ask } from "./server.js";
 import { onChange, say } from "./words.js";

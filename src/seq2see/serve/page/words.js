@@ -1,5 +1,6 @@
 // The words of the page in English and Chinese.
 
+import { isolate } from "./directions.js";
 import { keep, recall } from "./memory.js";
 import { en } from "./words-en.js";
 import { zh } from "./words-zh.js";
@@ -20,7 +21,7 @@ export function tag() {
 export function say(key, values = {}) {
   return WORDS[language][key].replace(/\{(\w+)\}/g, (_, name) => {
     const value = values[name];
-    return typeof value === "number" ? value.toLocaleString(tag()) : value;
+    return typeof value === "number" ? value.toLocaleString(tag()) : isolate(value);
   });
 }
 
