@@ -45,6 +45,7 @@ class Explorer:
 
     def __init__(self) -> None:
         self._opened: WeakKeyDictionary[Served, Translator | None] = WeakKeyDictionary()
+        self._descriptions: WeakKeyDictionary[Served, dict[str, Any]] = WeakKeyDictionary()
 
     @cached_property
     def _queue(self) -> Batcher:
@@ -67,11 +68,14 @@ class Explorer:
         return await self._run(compute, patience)
 
     async def describe(self, models: Iterable[Served], patience: Patience) -> dict[str, Any]:
-        """Describe all models."""
+        """Describe all models, each once: that tries every attribution."""
         all_served = list(models)
 
         def compute() -> dict[str, Any]:
-            return {"models": [self._described(served) for served in all_served]}
+            for served in all_served:
+                if served not in self._descriptions:
+                    self._descriptions[served] = self._describe(served)
+            return {"models": [self._descriptions[served] for served in all_served]}
 
         return await self._run(compute, patience)
 
@@ -88,7 +92,7 @@ class Explorer:
             self._opened[served] = _load(served)
         return self._opened[served]
 
-    def _described(self, served: Served) -> dict[str, Any]:
+    def _describe(self, served: Served) -> dict[str, Any]:
         recipe = served.engine.recipe
         translator = self._open(served)
         described = {
