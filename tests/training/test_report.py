@@ -96,3 +96,12 @@ def test_the_samples_shown_are_spread(tmp_path: Path) -> None:
         result = Validation(1.0, {}, "", samples)
         reporter.validation(result, update=2, epoch=1, best=True, seconds=44.0)
     assert re.findall(r"source (\d)", said.getvalue()) == ["1", "5", "8"]
+
+
+def test_a_line_that_a_killed_process_left_unfinished_is_cut_off(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"event": "start"}\n{"event": "upd', encoding="utf-8")
+    with Reporter(tmp_path, Console(quiet=True)) as reporter:
+        reporter.write("note", text="again")
+    first, second = map(json.loads, log.read_text(encoding="utf-8").splitlines())
+    assert (first["event"], second["event"]) == ("start", "note")

@@ -40,6 +40,15 @@ class Validation:
     sheet: bytes | None = None  # samples that are pictures, as PNG
 
 
+def _remove_torn_line(log: Path) -> None:
+    """Cut off the line that a killed process has not finished, so that every line is an event."""
+    if not log.exists():
+        return
+    with log.open("rb+") as file:
+        content = file.read()
+        file.truncate(content.rfind(b"\n") + 1)
+
+
 class Reporter:
     """Shows and logs the progress of a run."""
 
@@ -60,6 +69,7 @@ class Reporter:
         self.sheets = folder / "samples"
         if writes:
             folder.mkdir(parents=True, exist_ok=True)
+            _remove_torn_line(folder / "log.jsonl")
         log = folder / "log.jsonl" if writes else Path(os.devnull)
         self.log = log.open("a", encoding="utf-8")
         self.board = None
