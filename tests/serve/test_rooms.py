@@ -500,7 +500,7 @@ def test_what_cannot_be_shown_is_said(pair: Any, go: Go) -> None:
 def test_a_single_checkpoint_is_said_to_be_all(enter: Go) -> None:
     def only_the_last(route: Any) -> None:
         answer = route.fetch().json()
-        route.fulfill(json={"checkpoints": answer["checkpoints"][-1:]})
+        route.fulfill(json=answer | {"checkpoints": answer["checkpoints"][-1:]})
 
     visit = enter("words")
     visit.page.route("**/v1/explore/training", only_the_last)

@@ -270,6 +270,8 @@ class CheckpointView(BaseModel):
 class Training(BaseModel):
     """A head through training, on the last checkpoint's translation unless another is given."""
 
+    row_tokens: list[str] = Field(description="Tokens of the rows of every map.")
+    column_tokens: list[str] = Field(description="Tokens of the columns of every map.")
     checkpoints: list[CheckpointView]
 
 

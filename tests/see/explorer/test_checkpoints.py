@@ -9,7 +9,7 @@ import pytest
 from seq2see.errors import InputError
 from seq2see.see.explorer import checkpoints
 from seq2see.see.explorer.checkpoints import training
-from seq2see.see.explorer.maps import attention
+from seq2see.see.explorer.maps import attention, one_head
 from seq2see.see.explorer.pair import log_probability, pair_of
 from seq2see.tasks.table import load
 from seq2see.tasks.translator import Translator
@@ -34,7 +34,8 @@ def test_a_head_is_followed_through_training(
     opened = toy.train(run, *settings, "train.keep=4", "train.ema=0.5")
     saved = checkpoints.checkpoints(opened)
     assert [update for update, _ in saved] == [3, 6, 9, 12]
-    shown = training(opened, TEXT, HEAD)["checkpoints"]
+    followed = training(opened, TEXT, HEAD)
+    shown = followed["checkpoints"]
     alone = []
     for update, folder in saved:  # each as a model directory of its own
         out = tmp_path / folder.name
@@ -44,6 +45,9 @@ def test_a_head_is_followed_through_training(
         shutil.copytree(folder, out / "checkpoints" / f"update-{update:08d}")
         alone.append(load(out, "cpu"))
     fixed = pair_of(alone[-1], TEXT).translation
+    named = one_head(pair_of(alone[-1], TEXT), *HEAD)
+    assert followed["row_tokens"] == named["rows"] != named["columns"]
+    assert followed["column_tokens"] == named["columns"]
     for row, (update, _), translator in zip(shown, saved, alone, strict=True):
         pair = pair_of(translator, TEXT, fixed)
         layers = {layer["name"]: layer for layer in attention(pair)["layers"]}

@@ -15,7 +15,7 @@ from seq2see.models.unfinished import Usable, kept_in, saved_in, update_of
 from seq2see.models.weights import copy_into
 from seq2see.see.alignment import Head
 from seq2see.see.explorer.inventory import check_heads
-from seq2see.see.explorer.maps import in_levels
+from seq2see.see.explorer.maps import in_levels, labels
 from seq2see.see.explorer.pair import Pair, forced, log_probability, pair_of, search_of, switched
 from seq2see.see.head_statistics import entropy
 from seq2see.tasks.translator import Translator
@@ -57,7 +57,9 @@ def training(
         check()
         opened = _opened(translator, update, folder)
         rows.append({"update": update, **_at(opened, fixed, head, search, heads)})
-    return {"checkpoints": rows}
+    queries, keys = labels(fixed, head[0])
+    tokens = {"row_tokens": queries.pieces, "column_tokens": keys.pieces}
+    return {**tokens, "checkpoints": rows}
 
 
 def _spread(saved: list[tuple[int, Path]]) -> list[tuple[int, Path]]:

@@ -16,10 +16,7 @@ const update = new Slider("update", "checkpoint", ({ checkpoints }) => checkpoin
 async function fetch(get, view, model) {
   const look = lookOf(view, model);
   const place = { layer: view.layer, head: Number(view.head) };
-  const { checkpoints } = await get("training", { ...look, ...place });
-  // All maps are of one translation; its tokens name their rows and columns.
-  const target = look.target ?? checkpoints.at(-1).text;
-  return { checkpoints, named: await get("head", { ...look, ...place, target }) };
+  return get("training", { ...look, ...place });
 }
 
 /** Find the checkpoint that is nearest to an update; the server shows no more than a dozen. */
@@ -60,24 +57,25 @@ function drawCourse(checkpoints, chosen, width, model) {
   };
 }
 
-function drawMap(now, { rows, columns }, view, width) {
+function drawMap(now, answers, view, width) {
   const figure = {
     name: "map",
     title: headName(view.layer, view.head),
     note: say("mapNote", { update: now.update }),
-    queries: rows,
-    keys: columns,
+    queries: answers.row_tokens,
+    keys: answers.column_tokens,
     weights: readMap(now.map),
     data: now,
   };
   return drawTokenMap(figure, width);
 }
 
-function draw({ answers: { checkpoints, named }, view, model, width }) {
+function draw({ answers, view, model, width }) {
+  const { checkpoints } = answers;
   const chosen = nearest(checkpoints, Number(view.update));
   const figures = [
     drawCourse(checkpoints, chosen, width, model),
-    drawMap(checkpoints[chosen], named, view, width),
+    drawMap(checkpoints[chosen], answers, view, width),
   ];
   if (checkpoints.length > 1) return figures;
   return [make("p", { class: "plain" }, say("onlyCheckpoint")), ...figures];
