@@ -519,17 +519,15 @@ def test_a_text_from_right_to_left(enter: Go) -> None:
         token = visit.find("#words [data-name=words] svg text").get_by_text(letter, exact=False)
         places[letter] = token.first.bounding_box()["x"]
     assert places["ب"] > places["ك"]
-    visit.find('nav a[href^="#attention"]').click()
-    visit.find("#attention [data-choice=layer]").select_option("encoder.0.self")
-    visit.find("#attention [data-choice=unit]").select_option("words")
+    visit.find("#look-text").fill("drei")
+    visit.expect(visit.find("#look-text")).to_have_attribute("dir", "ltr")
+    visit = enter("attention", "&model=a&text=بيت كلب&layer=encoder.0.self&unit=words")
     visit.find("#attention canvas[tabindex]").focus()
     visit.page.keyboard.press("ArrowRight")
     # Isolated, the words leave the arrow between them its direction.
     visit.see(
         "#attention .readout", re.compile(r"^\u2068+بيت\u2069+ → \u2068+كلب\u2069+: 0\.\d{6}$")
     )
-    visit.find("#look-text").fill("drei")
-    visit.expect(visit.find("#look-text")).to_have_attribute("dir", "ltr")
 
 
 def test_mistakes_and_a_busy_server_are_told(enter: Go) -> None:
