@@ -17,9 +17,6 @@ PAGES = {
 }
 
 
-DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
-
-
 @pytest.mark.parametrize("name", tables.PAGES)
 def test_tables_are_those_of_the_raw_figures(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
@@ -28,13 +25,14 @@ def test_tables_are_those_of_the_raw_figures(name: str) -> None:
 
 def test_both_pages_have_the_same_parts_commands_and_links() -> None:
     english, chinese = PAGES.values()
+    english = re.sub(r"\]\(docs/(\w+\.md)\)", r"](docs/zh/\1)", english)
     for pattern in (r"^#+ ", r"^!\[", r"^\$ [^#\n]*[^#\s]", r"\]\([^)]*\)", r"^```\w*$"):
         assert re.findall(pattern, english, re.MULTILINE) == re.findall(
             pattern, chinese, re.MULTILINE
         )
 
 
-@pytest.mark.parametrize("name", [*PAGES, *DOCS])
+@pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):

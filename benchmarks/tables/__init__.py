@@ -90,12 +90,19 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "choices": scores.choices,
     },
 }
+PAGES |= {  # the Chinese guide shows the same tables
+    page.replace("docs/", "docs/zh/"): tables
+    for page, tables in PAGES.items()
+    if page.startswith("docs/")
+}
 
 
 def filled(page: str, text: str) -> str:
     """Return the text of a page with its tables generated anew."""
     for name, make in PAGES[page].items():
         body = make()
+        if page.startswith("docs/zh/"):
+            body = body.replace("](images/", "](../images/")
         block = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
         text, count = block.subn(lambda match, body=body: match[1] + body + match[2], text)
         if count != 1:
