@@ -26,7 +26,7 @@ def shapes(translator: Translator) -> dict[str, NamedTensor]:
 
 def test_axes_have_the_sizes_that_their_names_say(tiny: Translator) -> None:
     sizes = {"batch": 1, "source position": 7, "target position": 4, "feature": 12, "hidden": 10}
-    sizes |= {"head": 3, "head × size": 12, "vocabulary": len(tiny.tokenizers.target)}
+    sizes |= {"head": 3, "feature of all heads": 12, "vocabulary": len(tiny.tokenizers.target)}
     for tensor in tensor_shapes(tiny, SOURCE, TARGET):
         assert len(tensor.axes) == len(tensor.shape)
         for axis, size in zip(tensor.axes, tensor.shape, strict=True):

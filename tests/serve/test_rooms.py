@@ -299,7 +299,7 @@ def test_anatomy_works_one_query_out(enter: Go, both: dict[str, Own]) -> None:
     assert all(row[2] == "-∞ (later position)" for row in rows[4:])
     shapes = numbers(visit, "shapes")
     length = both["a"].batch.source.shape[1]
-    assert shapes[1][2] == f"1 batch × {length} source position"
+    assert shapes[1][2] == f"batch 1 × source position {length}"
     parameters = sum(one.numel() for one in both["a"].translator.model.parameters())
     visit.expect(visit.find("[data-name=shapes] figcaption")).to_contain_text(f"{parameters:,}")
     assert sum(int(row[3].replace(",", "")) for row in shapes[1:]) == parameters

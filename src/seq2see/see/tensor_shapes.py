@@ -45,7 +45,7 @@ PARTS = {
     "context": "context, projected",
 }
 LOGITS = "logits: one number for each entry of the target vocabulary"
-WIDTHS = {"query": "head × size", "key": "head × size", "value": "head × size", "expand": "hidden"}
+WIDTHS = dict.fromkeys(("query", "key", "value"), "feature of all heads") | {"expand": "hidden"}
 
 
 @dataclass(frozen=True)

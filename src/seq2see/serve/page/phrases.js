@@ -15,7 +15,7 @@ const CHINESE = {
   feature: "特征",
   hidden: "隐藏维",
   vocabulary: "词表",
-  "head × size": "头 × 头维度",
+  "feature of all heads": "各头特征",
   "query position": "查询位置",
   "key position": "键位置",
   "source position": "源端位置",

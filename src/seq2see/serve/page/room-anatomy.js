@@ -47,15 +47,19 @@ function sizeOf({ shape }) {
   return shape.reduce((product, length) => product * length, 1);
 }
 
+/** Write the shape with the names of its axes: "batch 1 × source position 14". */
+function shapeText({ axes, shape }) {
+  return shape.map((size, axis) => `${sayPhrase(axes[axis])} ${size}`).join(" × ");
+}
+
 /** Draw a tensor's size as a bar, its shape on it, its meaning beside or below. */
 function shapeRow(tensor, share, across) {
   const beside = across >= NARROW;
   const half = beside ? 0.5 * across : across;
   const picture = new Picture(across, beside ? 30 : 48);
   picture.rect(0, 4, Math.max(4, share * half), 22, { fill: "more", opacity: 0.3, radius: 3 });
-  const shape = tensor.shape.map((length, axis) => `${length} ${sayPhrase(tensor.axes[axis])}`);
   const look = { fill: "ink", size: 13 };
-  const text = shorten(shape.join(" × "), half - 16, 13, 600);
+  const text = shorten(shapeText(tensor), half - 16, 13, 600);
   picture.text(8, 20, text, { ...look, weight: 600 });
   const what = shorten(sayPhrase(tensor.what), half - 16, 13);
   picture.text(beside ? half + 8 : 8, beside ? 20 : 41, what, look);
@@ -81,11 +85,11 @@ function drawShapes({ shapes, parameters }, width) {
   const picture = shapePicture(shapes, width);
   const title = say("shapes");
   const columns = ["module", "what", "shape", "parameters"].map((key) => say(key));
-  const rows = shapes.map(({ name, what, axes, shape, parameters: own }) => [
-    name,
-    sayPhrase(what),
-    shape.map((size, axis) => `${size} ${sayPhrase(axes[axis])}`).join(" × "),
-    whole(own),
+  const rows = shapes.map((tensor) => [
+    tensor.name,
+    sayPhrase(tensor.what),
+    shapeText(tensor),
+    whole(tensor.parameters),
   ]);
   return {
     name: "shapes",

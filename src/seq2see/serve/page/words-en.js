@@ -70,7 +70,7 @@ export const en = {
     "Choose a target word: the source words are shaded by how much they mattered for it.",
   "title.attention": "Where does each head read?",
   "lead.attention":
-    "Each small square is one head: rows are queries, columns are keys, dark is a large weight. Choose one to see its numbers.",
+    "Each small square is one head: rows are queries, columns are keys, a strong colour is a large weight. Choose one to see its numbers.",
   "title.heads": "Which heads does this sentence need?",
   "lead.heads": "Switch heads off and the model translates again without them.",
   "title.beam": "How did the search find it?",
