@@ -1,9 +1,13 @@
 """Fonts: characters that Matplotlib's own lacks are drawn by another, or named in one line."""
 
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -52,3 +56,49 @@ def test_plain_text_needs_no_other_font(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_package_of_a_script_is_named(characters: str, package: str) -> None:
     for character in characters:
         assert f"apt install {package} brings" in fonts.warning({character})
+
+
+def drawn(text: str) -> np.ndarray:
+    """Draw a text with the fonts that it needs; a character without a glyph is an error."""
+    page = Figure(figsize=(3, 1))
+    page.text(0.1, 0.3, text, fontsize=30)
+    missing = fonts.complete(page)
+    if missing:
+        pytest.skip(fonts.warning(missing))
+    canvas = FigureCanvasAgg(page)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., 0] < 128
+
+
+@pytest.mark.parametrize("text", ["翻译", "ほんやく", "번역", "ترجمة", "अनुवाद", "תרגום", "😀"])
+def test_the_letters_of_every_script_are_drawn(text: str) -> None:
+    dark = drawn(text)
+    assert dark.any()
+    letters = sorted({*text})
+    assert len(letters) == 1 or (dark != drawn(text.replace(letters[0], letters[-1]))).any()
+
+
+def test_arabic_letters_are_joined() -> None:
+    joined = drawn("ترجمة").sum()
+    assert joined != drawn("\u200c".join("ترجمة")).sum()  # with marks that keep letters apart
+
+
+def test_han_letters_are_those_of_the_language() -> None:
+    names = {f"Noto Sans CJK {end}": frozenset("漢字かな한국") for end in ("JP", "KR", "SC")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fonts, "_installed", lambda: names)
+        assert fonts._families({*"漢字"}) == (["Noto Sans CJK SC"], set())
+        assert fonts._families({*"漢かな"}) == (["Noto Sans CJK JP"], set())
+        assert fonts._families({*"漢한국"}) == (["Noto Sans CJK KR"], set())
+
+
+def test_a_font_installed_after_matplotlib_has_listed_them_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stix = [font for font in font_manager.fontManager.ttflist if "STIX" in font.name]
+    others = [font for font in font_manager.fontManager.ttflist if font not in stix]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", others)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [font.fname for font in stix])
+    assert fonts.complete(figure("the script letter 𝓐")) == set()

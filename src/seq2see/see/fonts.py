@@ -1,5 +1,6 @@
 """Fonts of a figure: Matplotlib's own, and installed ones for the characters that it lacks."""
 
+from contextlib import suppress
 from functools import cache
 
 from matplotlib import font_manager
@@ -40,8 +41,9 @@ def _families(missing: set[str]) -> tuple[list[str], set[str]]:
     """Choose installed fonts, the one with the most of the characters first; say what all lack."""
     families: list[str] = []
     fonts = _installed() if missing else {}
+    region = _region(missing)
     while fonts and missing:
-        best = max(fonts, key=lambda name: len(missing & fonts[name]))
+        best = max(fonts, key=lambda name: (len(missing & fonts[name]), name.endswith(region)))
         if not missing & fonts[best]:
             break
         families.append(best)
@@ -49,11 +51,29 @@ def _families(missing: set[str]) -> tuple[list[str], set[str]]:
     return families, missing
 
 
+def _region(characters: set[str]) -> str:
+    """End of the names of fonts for these characters; Han letters look different by country."""
+    if any("\u3040" <= character <= "\u30ff" for character in characters):
+        return " JP"
+    if any("\uac00" <= character <= "\ud7ff" for character in characters):
+        return " KR"
+    return " SC"
+
+
 def _installed() -> dict[str, frozenset[str]]:
-    """Characters of each installed font, in its regular weight where it has one."""
+    """Characters of each installed font, in its regular weight where it has one, by name."""
+    _add_new()
     upright = [font for font in font_manager.fontManager.ttflist if font.style == "normal"]
-    regular_last = sorted(upright, key=lambda font: font.weight == 400)
+    regular_last = sorted(upright, key=lambda font: (font.name, font.weight == 400))
     return {f.name: _characters(f.fname) for f in regular_last if f.name != PLACEHOLDERS}
+
+
+def _add_new() -> None:
+    """Add the fonts that were installed after Matplotlib had made its list of them."""
+    listed = {font.fname for font in font_manager.fontManager.ttflist}
+    for path in sorted({*font_manager.findSystemFonts()} - listed):
+        with suppress(RuntimeError, OSError):  # a kind of font that Matplotlib cannot read
+            font_manager.fontManager.addfont(path)
 
 
 @cache
