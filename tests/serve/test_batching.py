@@ -33,7 +33,8 @@ def test_requests_that_arrive_together_share_a_batch() -> None:
 
     async def arrive() -> list[list[int]]:
         batcher = Batcher("toy", 1, 100, Metrics())
-        return await asyncio.gather(*(batcher.run(work, [number]) for number in range(5)))
+        calls = [batcher.run(work, [number]) for number in range(5)]
+        return [*await asyncio.gather(*calls)]
 
     assert asyncio.run(arrive()) == [[0], [2], [4], [6], [8]]
     assert work.batches == [[0, 1, 2, 3, 4]]

@@ -14,7 +14,7 @@ from seq2see.serve import native
 
 DIRECT = "application/json"
 BY_FASTAPI = "application/json; charset=utf-8"
-BODIES = [
+BODIES: list[tuple[str, str | bytes, int]] = [
     ("/v1/translate", '{"text": "drei acht eins"}', 200),
     ("/v1/translate", '{"text": ["zwei", ""], "beam": 3.0, "n_best": 2, "source": null}', 200),
     ("/v1/translate", '{"text": "drei acht", "prefix": "five", "glossary": {"zwei": "two"}}', 200),
