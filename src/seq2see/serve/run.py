@@ -25,8 +25,9 @@ BACKLOG = 2048  # connections that the kernel takes before we do
 LINGER = 0.5  # seconds in which requests on open connections are still answered
 KEEP_ALIVE = 30  # seconds that a connection may be idle
 FILES = 1024  # that may be open beside connections
-# New objects before a garbage collection; those of the requests under way are fewer, mostly.
-YOUNG = 20_000
+# New objects before a garbage collection. The requests under way have more than Python's default of
+# 700, so it would run for every few of them; what is garbage is mostly connections that have ended.
+YOUNG = 5000
 
 
 class Server(uvicorn.Server):
