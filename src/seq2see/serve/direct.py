@@ -1,4 +1,4 @@
-"""A short way for well-formed requests: FastAPI's layers take as long as the rest of a request.
+"""A short way for well-formed requests: FastAPI takes as long as the rest of the server's own work.
 
 FastAPI still describes these routes, and answers every request that is not JSON of the right form.
 """
