@@ -96,6 +96,8 @@ class Batcher:
             rule = f"at most {self._bound} are allowed"
             raise Problem(413, f"the text has {len(sentences)} sentences; {rule}")
         if len(self._queue) + len(sentences) > self._bound:
+            self._dispatch()  # some may wait only for what arrives with them
+        if len(self._queue) + len(sentences) > self._bound:
             raise busy(max(1, math.ceil(len(self._queue) / self._rate)))
         ticket = Ticket(len(sentences), self._loop.create_future())
         if ticket_made:
