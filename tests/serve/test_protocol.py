@@ -1,11 +1,16 @@
 """Connections: their bounds in size and time, whatever a client sends."""
 
+import asyncio
 import json
 import socket
 from http.client import HTTPResponse
 from typing import Any
 
 import pytest
+
+pytest.importorskip("uvicorn", reason="the server needs the extra serve")
+
+from seq2see.serve.protocol import Joining
 
 TOKEN = "a-token-of-the-tests"
 CHUNKED = b"POST /translate HTTP/1.1\r\ntransfer-encoding: chunked\r\n"
@@ -130,3 +135,38 @@ def test_a_connection_serves_several_requests(local: Any) -> None:
         for _ in range(100):
             client.sendall(b"GET /health HTTP/1.1\r\nx: " + b"y" * 400 + b"\r\n\r\n")
             assert read_status(client) == 200
+
+
+class Transport:
+    """A transport that remembers what it sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.sent.append(data)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_an_answer_is_sent_in_one_piece() -> None:
+    transport: Any = Transport()
+
+    async def write() -> None:
+        joining = Joining(transport, asyncio.get_running_loop())
+        joining.write(b"head ")
+        joining.write(b"body")
+        await asyncio.sleep(0)
+        joining.write(b"last")
+        joining.close()
+        joining.write(b"too late")
+        await asyncio.sleep(0)
+
+    asyncio.run(write())
+    assert transport.sent == [b"head body", b"last"] and transport.closed

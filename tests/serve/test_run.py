@@ -1,14 +1,16 @@
-"""The start of the process: its limits and its signals."""
+"""The start of the process: its limits, its signals and its garbage."""
 
+import gc
 import resource
 import subprocess
 import sys
+import weakref
 
 import pytest
 
 pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 
-from seq2see.serve.run import allow_files
+from seq2see.serve.run import allow_files, set_aside
 
 UNLIMITED = resource.RLIM_INFINITY
 HANG_UP = """
@@ -50,3 +52,23 @@ def test_as_many_files_as_are_needed_may_be_open(
 def test_a_hang_up_before_the_models_are_open_is_ignored() -> None:
     done = subprocess.run([sys.executable, "-c", HANG_UP], timeout=60)
     assert done.returncode == 7
+
+
+def test_what_was_set_aside_is_freed_after_the_next_reload() -> None:
+    class Model:
+        """A model that refers to itself."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    model = Model()
+    kept = weakref.ref(model)
+    try:
+        set_aside()
+        del model
+        gc.collect()
+        assert kept() is not None
+        set_aside()
+        assert kept() is None
+    finally:
+        gc.unfreeze()

@@ -13,10 +13,11 @@ import seq2see
 from seq2see.errors import InputError
 from seq2see.serve import explore, libretranslate, native, page
 from seq2see.serve.answers import answer
+from seq2see.serve.direct import Direct
 from seq2see.serve.gate import Gate
 from seq2see.serve.hosts import Hosts
 from seq2see.serve.models import Models
-from seq2see.serve.problems import Problem
+from seq2see.serve.problems import Problem, failed
 from seq2see.serve.schemas import Refused, Status
 from seq2see.serve.token import described
 
@@ -31,8 +32,9 @@ def build(models: Models, hosts: Hosts) -> tuple[Any, Gate]:
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
     )
-    gate = Gate(app, settings, hosts, models.metrics)
-    app.include_router(native.routes(models))
+    translation = native.routes(models)
+    gate = Gate(Direct(app, translation.routes), settings, hosts, models.metrics)
+    app.include_router(translation)
     app.include_router(explore.routes(models))
     app.include_router(libretranslate.routes(models, app.openapi))
     app.include_router(page.routes())
@@ -105,4 +107,5 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def failure(request: Request, error: Exception) -> Response:
-        return answer({"error": "the server failed; its log says more under this id"}, 500)
+        problem = failed()
+        return answer({"error": problem.message}, problem.status)

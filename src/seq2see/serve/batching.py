@@ -85,6 +85,7 @@ class Batcher:
         self._order = itertools.count()
         self._tag = 0
         self._running = 0
+        self._called = False  # whether a call of `_dispatch` is under way
         self._rate = 1.0  # sentences per second, of late
 
     async def run(self, work: Work, sentences: Sequence[Any], ticket_made: Any = None) -> list[Any]:
@@ -95,6 +96,8 @@ class Batcher:
             rule = f"at most {self._bound} are allowed"
             raise Problem(413, f"the text has {len(sentences)} sentences; {rule}")
         if len(self._queue) + len(sentences) > self._bound:
+            self._dispatch()  # some may wait only for what arrives with them
+        if len(self._queue) + len(sentences) > self._bound:
             raise busy(max(1, math.ceil(len(self._queue) / self._rate)))
         ticket = Ticket(len(sentences), self._loop.create_future())
         if ticket_made:
@@ -104,7 +107,7 @@ class Batcher:
             item = Item(work, sentence, work.tokens(sentence), ticket, place, now)
             heapq.heappush(self._queue, (self._tag + place, next(self._order), item))
         self._length.set(len(self._queue))
-        self._dispatch()
+        self._call_dispatch()
         try:
             return await ticket.future
         finally:
@@ -117,7 +120,14 @@ class Batcher:
         heapq.heapify(self._queue)
         self._length.set(len(self._queue))
 
+    def _call_dispatch(self) -> None:
+        """Dispatch after the requests that arrived together, so that the first is not alone."""
+        if not self._called:
+            self._called = True
+            self._loop.call_soon(self._dispatch)
+
     def _dispatch(self) -> None:
+        self._called = False
         while self._queue and self._running < self.workers:
             free = self.workers - self._running
             batch = self._batch(math.ceil(len(self._queue) / free))

@@ -13,15 +13,16 @@ from seq2see.serve.answers import answer
 from seq2see.serve.hosts import Hosts
 from seq2see.serve.logs import failure, log
 from seq2see.serve.metrics import Metrics
-from seq2see.serve.problems import ClientGone, Problem
+from seq2see.serve.problems import ClientGone, Problem, failed
 from seq2see.serve.settings import Settings
 from seq2see.serve.token import bearer, equal
 
+Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 POLICY = (
@@ -57,7 +58,7 @@ class Gate:
         self._start = secrets.token_hex(4)
         self._numbers = itertools.count(1)
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         passage = Passage(self, scope, receive, send)
@@ -74,6 +75,8 @@ class Gate:
             kind, _, trace = sys.exc_info()
             assert kind is not None
             log("failed", "error", id=passage.id, **failure(kind, trace))
+            if passage.status is None:
+                await passage.refuse(failed())
         seconds = time.perf_counter() - begun
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.count_request(route, passage.status)
@@ -110,9 +113,7 @@ class Gate:
 class Passage:
     """One request on its way through the gate."""
 
-    def __init__(
-        self, gate: Gate, scope: MutableMapping[str, Any], receive: Receive, send: Send
-    ) -> None:
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
         self.gate = gate
         self.id = gate.next_id(scope["headers"])
         self.status: int | None = None

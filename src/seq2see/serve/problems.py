@@ -25,3 +25,8 @@ def busy(seconds: int) -> Problem:
 def late(seconds: float) -> Problem:
     """The deadline has passed before the engine was done."""
     return Problem(504, f"no translation within the server's deadline of {seconds:g} seconds")
+
+
+def failed() -> Problem:
+    """The server has a fault."""
+    return Problem(500, "the server failed; its log says more under this id")

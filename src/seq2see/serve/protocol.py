@@ -12,6 +12,37 @@ from seq2see.serve.settings import Limits
 CHUNKING = 8  # bytes sent for a byte of a body, at most: a chunk of one byte takes six
 
 
+class Joining:
+    """A transport that sends together what is written in one turn of the event loop.
+
+    Uvicorn writes the head of an answer and its body separately.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send after everything else that is written in this turn."""
+        if not self._parts:
+            self._loop.call_soon(self._send)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Close after the last byte."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._parts and not self._transport.is_closing():
+            self._transport.write(b"".join(self._parts))
+        self._parts.clear()
+
+
 class Connection(HttpToolsProtocol):
     """A connection whose request heads are bounded in size and time, and unread answers in time.
 
@@ -29,7 +60,7 @@ class Connection(HttpToolsProtocol):
         self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(Joining(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > self.limits.connections:
             self._refuse(503, "the server has too many connections; try again later")
         else:

@@ -1,5 +1,7 @@
 """Protected spans and glossary terms: found, checked, and brought back."""
 
+import random
+import sys
 import time
 from collections.abc import Mapping
 
@@ -8,7 +10,7 @@ import pytest
 from seq2see.errors import InputError
 from seq2see.text.documents import Glossary, run, together, translate_document
 from seq2see.text.documents.numbers import notations
-from seq2see.text.documents.protected import protected
+from seq2see.text.documents.protected import PLAIN, SCANNER, protected
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,20 @@ from seq2see.text.documents.protected import protected
 )
 def test_spans_are_found(text: str, kept: list[str]) -> None:
     assert [text[span.start : span.end] for span in protected(text)] == kept
+
+
+def test_a_plain_text_has_no_spans() -> None:
+    letters = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isalnum()]
+    plain = [letter for letter in letters if PLAIN.fullmatch(letter)]
+    assert len(plain) > 100_000
+    assert not SCANNER.search("".join(f"{letter} ({letter})." for letter in plain))
+    draw = random.Random(1)
+    marks = "aÄz漢 ,;!?'\"().-1_`:/@\\{}%$<>&#[]~\n☺❶²0xwww."
+    texts = ["".join(draw.choices(marks, k=draw.randint(1, 8))) for _ in range(20_000)]
+    plain = [text for text in texts if PLAIN.fullmatch(text)]
+    assert len(plain) > 100
+    assert not any(map(SCANNER.search, plain))
+    assert PLAIN.fullmatch("Zwei (junge) Männer, die ein-, zweimal 'ja' rufen!")
 
 
 @pytest.mark.parametrize(

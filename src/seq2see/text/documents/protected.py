@@ -38,6 +38,8 @@ PATTERNS = {
     "number": r"(?:(?<![^\s(])[-−+])?\d++(?:[.,:/’'\u00a0\u202f-]\d++)*+",
 }
 SCANNER = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in PATTERNS.items()))
+# Most sentences: nothing but letters and the usual marks, where no pattern matches.
+PLAIN = re.compile(rf"(?:[^\W\d_{PICTURES}]++|[ ,;!?'\"()]|\.(?=\s|$)|-(?!-))*+")
 CLOSING = {")": "(", "]": "["}
 
 
@@ -51,6 +53,8 @@ class Span(NamedTuple):
 
 def protected(text: str) -> Iterator[Span]:
     """Yield the protected spans of a text, from left to right."""
+    if PLAIN.fullmatch(text):  # in a tenth of the time of a search
+        return
     position = 0
     while match := SCANNER.search(text, position):
         kind = match.lastgroup or ""

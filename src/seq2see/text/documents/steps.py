@@ -27,6 +27,8 @@ def run(steps: Steps[Result], translate: Callable[[list[str]], Sequence[str]]) -
 def together(many: Iterable[Steps[Result]]) -> Steps[list[Result]]:
     """Run translations in step: a round asks for the texts of all of them, in order."""
     generators = list(many)
+    if len(generators) == 1:  # most texts are one sentence
+        return [(yield from generators[0])]
     results: dict[int, Result] = {}
     asked: dict[int, list[str]] = {}
     answers: dict[int, Sequence[str] | None] = dict.fromkeys(range(len(generators)))
