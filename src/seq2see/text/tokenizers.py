@@ -56,6 +56,7 @@ class Tokenizers:
     languages: tuple[str, str] = ("", "")
     fingerprint: str = ""  # of the training text and settings; set by `load`
     pairs: int = 0  # that they were trained on; set by `train`
+    notes: tuple[str, ...] = ()  # remarks for the user on the training text
 
 
 def train(
@@ -75,15 +76,20 @@ def train(
     if config.joint:
         sides = [sides[0] + sides[1]]
     size = config.size or DEFAULT_SIZE[config.kind]
+    bytes_and_digits = bool(config.byte_fallback), bool(config.split_digits)
     subwords = []
-    for texts in sides:
+    notes = []
+    for texts, language in zip(sides, languages, strict=False):
         whole = len(pairs) * (3 - len(sides))
         share = f"{len(texts):,} sentences"
         if len(texts) < whole:
             share = f"{len(texts):,} of {whole:,} sentences"
         progress(f"training the tokenizer on {share}", None)
-        subwords.append(Subwords.train(texts, config.kind, size))
-    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn))
+        trained = Subwords.train(texts, config.kind, size, *bytes_and_digits)
+        subwords.append(trained)
+        if trained.note:
+            notes.append(trained.note if config.joint else f"{language}: {trained.note}")
+    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn), notes=tuple(notes))
 
 
 def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
@@ -133,6 +139,7 @@ def save(
         "languages": tokenizers.languages,
         "sizes": [len(tokenizers.source), len(tokenizers.target)],
         "fingerprint": fingerprint,
+        "notes": tokenizers.notes,
         "files": checksums,
     }
     write_text(directory / "tokenizer.json", json.dumps(about, indent=2) + "\n")
@@ -144,6 +151,7 @@ def load(directory: Path) -> Tokenizers:
         about = json.loads((directory / "tokenizer.json").read_bytes())
         names = _file_names(about["kind"], about["joint"])
         source, target = map(str, about["languages"])
+        notes = tuple(map(str, about.get("notes", ())))
         changed = [name for name in names if sha256(directory / name) != about["files"][name]]
     except OSError as error:
         raise InputError(f"{error.filename}: cannot read the tokenizer: {error.strerror}") from None
@@ -158,7 +166,8 @@ def load(directory: Path) -> Tokenizers:
         sides = [Words.load(directory / names[0], source), Words.load(directory / names[1], target)]
     else:
         sides = [Subwords.load(directory / name) for name in names]
-    return Tokenizers(sides[0], sides[-1], (source, target), str(about.get("fingerprint")))
+    fingerprint = str(about.get("fingerprint"))
+    return Tokenizers(sides[0], sides[-1], (source, target), fingerprint, notes=notes)
 
 
 def checksums(directory: Path) -> dict[str, str]:
@@ -213,6 +222,9 @@ def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str)
     installed = util.find_spec(library) is not None  # if not, training raises the error
     version = metadata.version(library) if installed else None
     settings = config.model_dump(exclude={"sampling"})  # sampling leaves the pieces as they are
+    for key in ("byte_fallback", "split_digits"):
+        if not settings[key]:
+            del settings[key]  # as in the fingerprints of versions without these keys
     limits = [TRAINING_PAIRS, TRAINING_CHARACTERS]
     about = [settings, source, target, library, version, digest, limits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
