@@ -113,6 +113,10 @@ class TokenizerConfig(Section):
     byte_fallback: bool | None = None
     # Of subwords: numbers are spelled digit by digit. By default for data.train and data.mix.
     split_digits: bool | None = None
+    # Unicode's form of all texts: nfc composes accents, nfkc also replaces variants such as
+    # full-width letters and marks, none leaves texts as they are.
+    normalise: Literal["none", "nfc", "nfkc"] = "nfc"
+    segmenter: Literal["characters", "jieba"] = "characters"  # of Chinese words
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -127,6 +131,8 @@ class TokenizerConfig(Section):
         for key in ("byte_fallback", "split_digits"):
             if self.kind == "words" and getattr(self, key):
                 raise ValueError(f"tokenizer.{key} is for subwords, not for tokenizer.kind 'words'")
+        if self.kind != "words" and "segmenter" in self.model_fields_set:
+            raise ValueError(f"tokenizer.segmenter is for words, not for kind {self.kind!r}")
         return self
 
 

@@ -204,7 +204,7 @@ class TextData:
         origin = {
             "task": recipe.task,
             "corpus": train.digest,
-            "tokenizers": tokenizers.checksums(folder),
+            "tokenizers": tokenizers.identity(folder),
             "languages": [recipe.data.source, recipe.data.target],
         }
         encoder = self.task.encoder(self.tokenizers)

@@ -4,7 +4,6 @@ import io
 import math
 import random
 import re
-import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ from typing import Any, NamedTuple
 
 from seq2see.errors import InputError
 from seq2see.text import alphabet
+from seq2see.text.normalising import Form, normalised
 from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
-from seq2see.text.words import without_surrogates
 
 N_BEST = 16  # subword regularisation: l in Kudo (2018), section 3.2
 SHARPNESS = 0.2  # α there
@@ -35,9 +34,10 @@ class Subwords:
 
     note = ""  # on the characters of the training text; known after training alone
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, normalise: Form = "nfc") -> None:
         import sentencepiece
 
+        self.normalise = normalise
         self._bytes = model
         self._model = sentencepiece.SentencePieceProcessor(model_proto=model)
         ids = range(len(self._model))
@@ -54,6 +54,7 @@ class Subwords:
         size: int,
         byte_fallback: bool = False,
         split_digits: bool = False,
+        normalise: Form = "nfc",
     ) -> "Subwords":
         """Learn the pieces; equal text and settings give equal bytes.
 
@@ -63,10 +64,11 @@ class Subwords:
         """
         import sentencepiece
 
+        texts = [_composed(text, normalise) for text in texts]
         model = io.BytesIO()
         counts: Counter[str] = Counter()
         if byte_fallback or split_digits:
-            counts = alphabet.characters(map(_normalise, texts))
+            counts = alphabet.characters(texts)
         specials: dict[str, Any] = {
             "bos_id": BEGIN,
             "eos_id": END,
@@ -77,7 +79,7 @@ class Subwords:
         }
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=map(_normalise, texts),
+                sentence_iterator=iter(texts),
                 model_writer=model,
                 model_type=kind,
                 vocab_size=size,
@@ -92,7 +94,7 @@ class Subwords:
             )
         except RuntimeError as error:
             raise InputError(_explain(str(error), size)) from None
-        trained = cls(model.getvalue())
+        trained = cls(model.getvalue(), normalise)
         if byte_fallback:
             spelled = [char for char in counts if trained._model.piece_to_id(char) == UNKNOWN]
             trained.note = alphabet.note(counts, spelled)
@@ -102,7 +104,7 @@ class Subwords:
         return len(self._scores)
 
     def encode(self, text: str) -> list[int]:
-        return list(self._model.encode(_normalise(text)))
+        return list(self._model.encode(_composed(text, self.normalise)))
 
     def decode(self, ids: Sequence[int]) -> str:
         size = len(self)
@@ -111,7 +113,7 @@ class Subwords:
         return " ".join(text.split())  # a model may emit superfluous space marks
 
     def pieces(self, text: str) -> list[str]:
-        return list(self._model.encode(_normalise(text), out_type=str))
+        return list(self._model.encode(_composed(text, self.normalise), out_type=str))
 
     def sample(self, text: str, generator: random.Random) -> list[int]:
         """Draw one of the n best segmentations with probability ∝ exp(α · log p)."""
@@ -127,7 +129,9 @@ class Subwords:
 
     def _n_best(self, text: str) -> Segmentations:
         try:
-            n_best = self._model.nbest_encode(_normalise(text), nbest_size=N_BEST, out_type=int)
+            n_best = self._model.nbest_encode(
+                _composed(text, self.normalise), nbest_size=N_BEST, out_type=int
+            )
         except (NotImplementedError, RuntimeError):
             n_best = []  # byte-pair encoding and characters have a single segmentation
         n_best = n_best or [self.encode(text)]
@@ -145,19 +149,19 @@ class Subwords:
         path.write_bytes(self._bytes)
 
     @classmethod
-    def load(cls, path: Path) -> "Subwords":
+    def load(cls, path: Path, normalise: Form = "nfc") -> "Subwords":
         """Read the model that `save` wrote, or another one with the same special symbols."""
         try:
-            return cls(path.read_bytes())
+            return cls(path.read_bytes(), normalise)
         except OSError as error:
             raise InputError(f"{path}: cannot read the tokenizer: {error.strerror}") from None
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{path}: not a SentencePiece model of seq2see: {error}") from None
 
 
-def _normalise(text: str) -> str:
-    """Compose accents (NFC) and collapse white space: text that looks equal encodes equally."""
-    return " ".join(unicodedata.normalize("NFC", without_surrogates(text)).split())
+def _composed(text: str, form: Form) -> str:
+    """Normalise and collapse white space: text that looks equal encodes equally."""
+    return " ".join(normalised(text, form).split())
 
 
 def _alphabet_options(
