@@ -122,3 +122,8 @@ def test_the_note_on_the_characters_is_kept(tmp_path: Path) -> None:
     loaded, cached = tokenizers.cached(config, "zh", "ja", pairs, tmp_path)
     assert cached and loaded.notes == trained.notes
     assert [note[:4] for note in trained.notes] == ["zh: ", "ja: "]
+
+
+def test_long_lines_of_the_training_text_are_not_skipped() -> None:
+    model = Subwords.train(["日月水火" * 20_000], "unigram", 500)
+    assert UNKNOWN not in model.encode("火水月日")

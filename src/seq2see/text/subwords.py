@@ -18,6 +18,7 @@ from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
 
 N_BEST = 16  # subword regularisation: l in Kudo (2018), section 3.2
 SHARPNESS = 0.2  # α there
+LONGEST_LINE = 1 << 14  # characters; SentencePiece skips longer lines of its training text
 CACHED_SENTENCES = 250_000  # n-best lists kept in memory, about a kilobyte each
 
 
@@ -64,7 +65,7 @@ class Subwords:
         """
         import sentencepiece
 
-        texts = [_composed(text, normalise) for text in texts]
+        texts = [part for text in texts for part in _parts(_composed(text, normalise))]
         model = io.BytesIO()
         counts: Counter[str] = Counter()
         if byte_fallback or split_digits:
@@ -86,7 +87,7 @@ class Subwords:
                 hard_vocab_limit=kind == "bpe",  # other kinds: a small corpus gives fewer pieces
                 byte_fallback=byte_fallback,
                 normalization_rule_name="identity",  # NFKC would rewrite …, ½ and ，
-                max_sentence_length=1 << 16,
+                max_sentence_length=4 * LONGEST_LINE,  # in bytes
                 num_threads=4,  # fixed, since the sums of unigram training depend on it
                 minloglevel=3,  # its warnings reach the user as our errors
                 **specials,
@@ -162,6 +163,12 @@ class Subwords:
 def _composed(text: str, form: Form) -> str:
     """Normalise and collapse white space: text that looks equal encodes equally."""
     return " ".join(normalised(text, form).split())
+
+
+def _parts(text: str) -> list[str]:
+    """Cut a long line into those that SentencePiece is trained on."""
+    starts = range(0, max(1, len(text)), LONGEST_LINE)
+    return [text[start : start + LONGEST_LINE] for start in starts]
 
 
 def _alphabet_options(
