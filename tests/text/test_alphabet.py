@@ -55,7 +55,7 @@ def test_bytes_are_trained_where_characters_are_rare(kind: str) -> None:
     model = MODELS[kind]
     spelled = {piece for text in TEXTS for piece in model.pieces(text) if BYTE.fullmatch(piece)}
     assert len(spelled) > 20
-    assert re.fullmatch(r"1,51\d characters: \d+ of them, seen .* are spelled in bytes", model.note)
+    assert re.fullmatch(r"1,51\d characters; the \d+ rarest, seen .*, spelled in bytes", model.note)
 
 
 def test_half_a_character_does_not_break_a_text() -> None:

@@ -50,9 +50,9 @@ def note(counts: Counter[str], spelled: Sequence[str]) -> str:
     """Say which characters are spelled in bytes."""
     known = f"{len(counts) - 1:,} characters"
     if not spelled:
-        return f"{known}, each with a piece; any other is spelled in bytes"
+        return f"{known}, each with a piece; any other spelled in bytes"
     most = max(counts[char] for char in spelled)
     share = sum(counts[char] for char in spelled) / counts.total()
     times = "once" if most == 1 else f"at most {most:,} times"
-    rare = f"{len(spelled):,} of them, seen {times} ({share:.2%} of the text)"
-    return f"{known}: {rare}, are spelled in bytes"
+    rarest = "the rarest" if len(spelled) == 1 else f"the {len(spelled):,} rarest"
+    return f"{known}; {rarest}, seen {times} ({share:.2%} of the text), spelled in bytes"
