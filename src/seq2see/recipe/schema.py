@@ -113,8 +113,7 @@ class TokenizerConfig(Section):
     byte_fallback: bool | None = None
     # Of subwords: numbers are spelled digit by digit. By default for data.train and data.mix.
     split_digits: bool | None = None
-    # Unicode's form of all texts: nfc composes accents, nfkc also replaces variants such as
-    # full-width letters and marks, none leaves texts as they are.
+    # Of all texts: nfc composes accents, nfkc also replaces variants, such as ， by a comma.
     normalise: Literal["none", "nfc", "nfkc"] = "nfc"
     segmenter: Literal["characters", "jieba"] = "characters"  # of Chinese words
 
@@ -257,10 +256,8 @@ class Recipe(Section):
 
     @property
     def segmentation(self) -> TokenizerConfig:
-        """The table [tokenizer] with the defaults that depend on the data.
-
-        The figures of the named corpora were measured without bytes and split digits.
-        """
+        """The table [tokenizer] with the defaults that depend on the data."""
+        # Figures of the named corpora were measured without bytes and split digits.
         keys = self.tokenizer
         own = self.data.corpus is None and keys.kind != "words"
         large = keys.size is None or keys.size >= LARGE_VOCABULARY

@@ -241,11 +241,12 @@ class TextData:
             joined = f", mixed to {len(self._lines(1)):,} in an epoch,"
         too_long = len(self.encoded) - len(self.lines)
         origin = f" (from {escape(self.vocabulary_from)})" if self.vocabulary_from else ""
+        spelled = "".join(f" · {note}" for note in self.tokenizers.notes)
         return (
             f"{len(self.lines):,} training pairs{joined} ({too_long:,} over {config.max_length} "
             f"tokens and {self.corpus.train.dropped:,} empty ones left out) · "
             f"{len(self.corpus.val.pairs):,} for validation · vocabulary "
-            f"{len(self.tokenizers.source):,} → {len(self.tokenizers.target):,}{origin}"
+            f"{len(self.tokenizers.source):,} → {len(self.tokenizers.target):,}{origin}{spelled}"
         )
 
 

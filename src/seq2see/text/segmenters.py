@@ -137,7 +137,9 @@ def _jieba() -> Callable[[str], Iterable[str]]:
     try:
         import jieba
     except ImportError:
-        raise _missing("tokenizer.segmenter 'jieba'", "jieba") from None
+        raise InputError(
+            "tokenizer.segmenter 'jieba' needs the extra cjk: pip install jieba"
+        ) from None
     return _dictionary(jieba)
 
 
@@ -157,7 +159,8 @@ def _fugashi() -> Callable[[str], Iterable[str]]:
         import fugashi
         import unidic_lite
     except ImportError:
-        raise _missing("tokenizer.kind 'words' for Japanese", "fugashi") from None
+        words = "tokenizer.kind 'words' for Japanese"
+        raise InputError(f"{words} needs the extra cjk: pip install fugashi unidic-lite") from None
     tagger = fugashi.Tagger(f'-d "{unidic_lite.DICDIR}"')
 
     def cut(text: str) -> Iterable[str]:
@@ -165,8 +168,3 @@ def _fugashi() -> Callable[[str], Iterable[str]]:
             yield from filter(None, (word.white_space, word.surface))
 
     return cut
-
-
-def _missing(wish: str, name: str) -> InputError:
-    libraries = " ".join(LIBRARIES[name])
-    return InputError(f"{wish} needs the extra cjk: pip install {libraries}")

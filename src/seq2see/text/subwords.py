@@ -96,10 +96,12 @@ class Subwords:
         except RuntimeError as error:
             raise InputError(_explain(str(error), size)) from None
         trained = cls(model.getvalue(), normalise)
-        if byte_fallback:
-            spelled = [char for char in counts if trained._model.piece_to_id(char) == UNKNOWN]
-            trained.note = alphabet.note(counts, spelled)
+        trained.note = trained._note(counts) if byte_fallback else ""
         return trained
+
+    def _note(self, counts: Counter[str]) -> str:
+        spelled = [char for char in counts if self._model.piece_to_id(char) == UNKNOWN]
+        return alphabet.note(counts, spelled)
 
     def __len__(self) -> int:
         return len(self._scores)

@@ -193,7 +193,7 @@ def load(directory: Path) -> Tokenizers:
 
 
 def identity(directory: Path) -> dict[str, Any]:
-    """What the ids of a text depend on: the files' SHA-256, and the settings beside them.
+    """The facts that the ids of a text depend on: the files' SHA-256, and the settings.
 
     Settings as in earlier versions, which did not say them, are left out.
     """
