@@ -13,7 +13,7 @@ setup: $(READY) ## make .venv with seq2see and every extra
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[words,data,mecab,serve,ct2,tensorboard,vision,diffusers,test,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[words,data,cjk,mecab,serve,ct2,tensorboard,vision,diffusers,test,dev]'
 	touch $@
 
 demo: $(READY) ## train on the embedded corpus, score, translate, draw (runs/demo)

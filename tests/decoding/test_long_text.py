@@ -1,5 +1,6 @@
 """Long texts are split, translated and rejoined: one translation out for each text in."""
 
+import unicodedata
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +45,30 @@ def test_cuts_are_at_the_marks_of_the_language() -> None:
     assert split_text(text, characters, 5, "zh") == ["我是小明，", "你呢？", "他说：", "“好。”"]
     text = "Am 3. Mai kam Dr. Ott. Er aß."
     assert split_text(text, characters, 25, "de") == ["Am 3. Mai kam Dr. Ott.", "Er aß."]
+
+
+@pytest.mark.parametrize(
+    ("line", "last", "pieces"),
+    [
+        ("天地玄黄。宇宙洪荒！日月？" * 800, "。！？", 2400),
+        ("天地玄黄，宇宙洪荒，" * 1000, "，", 200),
+        ("天地玄黄宇宙洪荒" * 1250, "天地玄黄宇宙洪荒", 200),
+    ],
+    ids=["sentences", "clauses", "no marks"],
+)
+def test_a_line_of_10000_characters_without_spaces(line: str, last: str, pieces: int) -> None:
+    characters: Any = SimpleNamespace(encode=list)
+    parts = split_text(line, characters, 100, "zh")
+    assert "".join(parts) == line and len(line) >= 10_000
+    assert max(map(len, parts)) <= 100 and len(parts) <= pieces
+    assert all(part[-1] in last for part in parts)
+
+
+def test_letters_keep_their_vowels_and_accents() -> None:
+    characters: Any = SimpleNamespace(encode=list)
+    parts = split_text("कि" * 50 + "e\u0301" * 50, characters, 9, "hi")
+    assert not any(unicodedata.category(part[0]).startswith("M") for part in parts)
+    assert split_text("e" + "\u0301" * 9, characters, 6, "en") == ["e" + "\u0301" * 4, "\u0301" * 5]
 
 
 def test_a_stream_is_lines_of_utf8() -> None:

@@ -49,3 +49,8 @@ def test_error_rate() -> None:
     assert alignment.error_rate(gold, gold) == 0
     assert alignment.error_rate([{(0, 1), (1, 0)}, {(1, 0)}], gold) == 1
     assert alignment.error_rate([{(0, 0)}, {(0, 0)}], gold) == pytest.approx(1 - 2 * 2 / 5)
+
+
+def test_bytes_belong_to_the_word_of_their_character() -> None:
+    pieces = ["▁a", "b", "▁", "<0xE9>", "<0xBE>", "<0x98>", "c", "▁d"]
+    assert alignment.word_of_piece(pieces, ["ab", "龘c", "d"]) == [0, 0, 1, 1, 1, 1, 1, 2]

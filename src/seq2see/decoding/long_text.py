@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from seq2see.errors import InputError
 from seq2see.text.documents.sentences import sentences, spaced
 from seq2see.text.tokenizers import Tokenizer, Tokenizers
 
-CLAUSE_END = re.compile(r"(?<=[,.!?…;:])\s+|(?<=[，、。；：！？])(?![”’」』）])")
+CLAUSE_END = re.compile(r"(?<=[,.!?…;:،؛؟।])\s+|(?<=[，、。；：！？])(?![”’」』）])")
 BLANK = re.compile(r"\s+")
 
 
@@ -95,8 +96,15 @@ def _halves(text: str) -> list[str]:
             middle = ends[len(ends) // 2]
             break
     else:
-        middle = len(text) // 2
+        middle = _between_letters(text)
     return [text[:middle], text[middle:]]
+
+
+def _between_letters(text: str) -> int:
+    """The place nearest to the middle that does not part a letter from its accents and vowels."""
+    places = sorted(range(1, len(text)), key=lambda place: abs(2 * place - len(text)))
+    whole = (place for place in places if not unicodedata.category(text[place]).startswith("M"))
+    return next(whole, places[0])
 
 
 def decode(hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer) -> list[Translation]:

@@ -10,6 +10,7 @@ from seq2see.batches import collate
 from seq2see.layers.trace import Trace
 from seq2see.tasks.translator import Translator
 from seq2see.text import captions
+from seq2see.text.byte_pieces import surfaces
 from seq2see.text.captions import Caption
 
 Links = set[tuple[int, int]]  # (source word, target word)
@@ -22,7 +23,7 @@ def word_of_piece(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     ends = list(accumulate(map(len, words)))
     indices = []
     letters = 0
-    for piece in pieces:
+    for piece in surfaces(pieces):
         size = len(piece.replace("▁", "").strip())
         end = letters + max(size, 1)  # a lone space mark belongs to the word that follows
         indices.append(

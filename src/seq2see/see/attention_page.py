@@ -51,6 +51,7 @@ STYLE = """
 .seq2see table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 .seq2see caption { text-align: left }
 .seq2see th, .seq2see td {
+  unicode-bidi: plaintext; /* each cell in the direction of its text */
   padding: .05rem .4rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; background: none; color: inherit
 }

@@ -36,6 +36,7 @@ p, small { color: var(--dim) }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td {
+  unicode-bidi: plaintext; /* each cell in the direction of its text */
   padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap
 }

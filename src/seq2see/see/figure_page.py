@@ -26,6 +26,7 @@ svg { display: block; min-width: 40rem; max-width: 100%; height: auto; margin: 0
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
 th, td {
+  unicode-bidi: plaintext; /* each cell in the direction of its text */
   padding: .15rem .6rem; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; font-weight: 400
 }

@@ -19,6 +19,7 @@ from seq2see.see import fonts
 from seq2see.see.dark import darken
 from seq2see.see.figure_page import page
 from seq2see.see.numbers import Numbers, numbers_of
+from seq2see.text.byte_pieces import labels
 
 BLUE, RED, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#777777"  # safe for colour blindness
 PINK, ORANGE, SKY = "#cc79a7", "#e69f00", "#56b4e9"
@@ -44,8 +45,11 @@ def head_title(name: str, head: int) -> str:
 
 
 def shown(tokens: Sequence[str]) -> list[str]:
-    """Write the space before a word as ·, since the mark of subwords, ▁, looks like a tick."""
-    return [token.replace("▁", "·") for token in tokens]
+    """Write the space before a word as ·, since the mark of subwords, ▁, looks like a tick.
+
+    The bytes of a character are labelled by it.
+    """
+    return [token.replace("▁", "·") for token in labels(tokens)]
 
 
 def label(axes: Axes, title: str, x: str, y: str) -> None:

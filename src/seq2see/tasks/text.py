@@ -165,6 +165,7 @@ class TextData:
             self.corpus.keep(self.root == folder / "store")
             self.corpus = replace(self.corpus, keep=None)
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
+        self.notes = [*self.notes, *self.tokenizers.notes]
         self.encoded = self._store(folder)
         limit = self.task.recipe.data.max_length
         self.lines = fitting(self.encoded.sizes, limit, "train")
@@ -183,7 +184,13 @@ class TextData:
         train = self.corpus.train
         shared = None if self.root == folder / "store" else self.root
         pair, cached = tokenizers.cached(
-            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest, shared
+            recipe.segmentation,
+            *languages,
+            train.pairs,
+            folder,
+            self.progress,
+            train.digest,
+            shared,
         )
         if cached:
             return pair, "the cache"
@@ -197,7 +204,7 @@ class TextData:
         origin = {
             "task": recipe.task,
             "corpus": train.digest,
-            "tokenizers": tokenizers.checksums(folder),
+            "tokenizers": tokenizers.identity(folder),
             "languages": [recipe.data.source, recipe.data.target],
         }
         encoder = self.task.encoder(self.tokenizers)
@@ -234,11 +241,12 @@ class TextData:
             joined = f", mixed to {len(self._lines(1)):,} in an epoch,"
         too_long = len(self.encoded) - len(self.lines)
         origin = f" (from {escape(self.vocabulary_from)})" if self.vocabulary_from else ""
+        spelled = "".join(f" · {note}" for note in self.tokenizers.notes)
         return (
             f"{len(self.lines):,} training pairs{joined} ({too_long:,} over {config.max_length} "
             f"tokens and {self.corpus.train.dropped:,} empty ones left out) · "
             f"{len(self.corpus.val.pairs):,} for validation · vocabulary "
-            f"{len(self.tokenizers.source):,} → {len(self.tokenizers.target):,}{origin}"
+            f"{len(self.tokenizers.source):,} → {len(self.tokenizers.target):,}{origin}{spelled}"
         )
 
 

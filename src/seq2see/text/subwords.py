@@ -4,19 +4,21 @@ import io
 import math
 import random
 import re
-import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seq2see.errors import InputError
+from seq2see.text import alphabet
+from seq2see.text.normalising import Form, normalised
 from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
-from seq2see.text.words import without_surrogates
 
 N_BEST = 16  # subword regularisation: l in Kudo (2018), section 3.2
 SHARPNESS = 0.2  # α there
+LONGEST_LINE = 1 << 14  # characters; SentencePiece skips longer lines of its training text
 CACHED_SENTENCES = 250_000  # n-best lists kept in memory, about a kilobyte each
 
 
@@ -31,9 +33,12 @@ class Segmentations(NamedTuple):
 class Subwords:
     """SentencePiece model (Kudo 2018) whose first four pieces are the special symbols."""
 
-    def __init__(self, model: bytes) -> None:
+    note = ""  # on the characters of the training text; known after training alone
+
+    def __init__(self, model: bytes, normalise: Form = "nfc") -> None:
         import sentencepiece
 
+        self.normalise = normalise
         self._bytes = model
         self._model = sentencepiece.SentencePieceProcessor(model_proto=model)
         ids = range(len(self._model))
@@ -43,11 +48,28 @@ class Subwords:
         self._segmentations: dict[str, Segmentations] = {}
 
     @classmethod
-    def train(cls, texts: Iterable[str], kind: str, size: int) -> "Subwords":
-        """Learn the pieces; equal text, kind and size give equal bytes."""
+    def train(
+        cls,
+        texts: Sequence[str],
+        kind: str,
+        size: int,
+        byte_fallback: bool = False,
+        split_digits: bool = False,
+        normalise: Form = "nfc",
+    ) -> "Subwords":
+        """Learn the pieces; equal text and settings give equal bytes.
+
+        Without `byte_fallback`, every character of the text is a piece (a small "char" vocabulary
+        drops the rarest), and any other one is <unk>. With it, rare characters are spelled in
+        bytes, so that the text trains the pieces of these, too.
+        """
         import sentencepiece
 
+        texts = [part for text in texts for part in _parts(_composed(text, normalise))]
         model = io.BytesIO()
+        counts: Counter[str] = Counter()
+        if byte_fallback or split_digits:
+            counts = alphabet.characters(texts)
         specials: dict[str, Any] = {
             "bos_id": BEGIN,
             "eos_id": END,
@@ -58,40 +80,43 @@ class Subwords:
         }
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=map(_normalise, texts),
+                sentence_iterator=iter(texts),
                 model_writer=model,
                 model_type=kind,
                 vocab_size=size,
                 hard_vocab_limit=kind == "bpe",  # other kinds: a small corpus gives fewer pieces
-                # Every character of the training text is a piece (a small "char" vocabulary
-                # drops the rarest), and any other character is <unk>. Byte fallback would spell
-                # it in 256 pieces whose embeddings no training sentence ever updates.
-                character_coverage=1.0,
-                byte_fallback=False,
+                byte_fallback=byte_fallback,
                 normalization_rule_name="identity",  # NFKC would rewrite …, ½ and ，
-                max_sentence_length=1 << 16,
+                max_sentence_length=4 * LONGEST_LINE,  # in bytes
                 num_threads=4,  # fixed, since the sums of unigram training depend on it
                 minloglevel=3,  # its warnings reach the user as our errors
                 **specials,
+                **_alphabet_options(counts, kind, size, byte_fallback, split_digits),
             )
         except RuntimeError as error:
             raise InputError(_explain(str(error), size)) from None
-        return cls(model.getvalue())
+        trained = cls(model.getvalue(), normalise)
+        trained.note = trained._note(counts) if byte_fallback else ""
+        return trained
+
+    def _note(self, counts: Counter[str]) -> str:
+        spelled = [char for char in counts if self._model.piece_to_id(char) == UNKNOWN]
+        return alphabet.note(counts, spelled)
 
     def __len__(self) -> int:
         return len(self._scores)
 
     def encode(self, text: str) -> list[int]:
-        return list(self._model.encode(_normalise(text)))
+        return list(self._model.encode(_composed(text, self.normalise)))
 
     def decode(self, ids: Sequence[int]) -> str:
         size = len(self)
         known = [id if 0 <= id < size else UNKNOWN for id in ids if id not in (BEGIN, END, PAD)]
-        text = str(self._model.decode(known))
+        text = str(self._model.decode(known)).replace("\0", "\ufffd")  # the piece of the byte 0
         return " ".join(text.split())  # a model may emit superfluous space marks
 
     def pieces(self, text: str) -> list[str]:
-        return list(self._model.encode(_normalise(text), out_type=str))
+        return list(self._model.encode(_composed(text, self.normalise), out_type=str))
 
     def sample(self, text: str, generator: random.Random) -> list[int]:
         """Draw one of the n best segmentations with probability ∝ exp(α · log p)."""
@@ -107,7 +132,9 @@ class Subwords:
 
     def _n_best(self, text: str) -> Segmentations:
         try:
-            n_best = self._model.nbest_encode(_normalise(text), nbest_size=N_BEST, out_type=int)
+            n_best = self._model.nbest_encode(
+                _composed(text, self.normalise), nbest_size=N_BEST, out_type=int
+            )
         except (NotImplementedError, RuntimeError):
             n_best = []  # byte-pair encoding and characters have a single segmentation
         n_best = n_best or [self.encode(text)]
@@ -125,19 +152,42 @@ class Subwords:
         path.write_bytes(self._bytes)
 
     @classmethod
-    def load(cls, path: Path) -> "Subwords":
+    def load(cls, path: Path, normalise: Form = "nfc") -> "Subwords":
         """Read the model that `save` wrote, or another one with the same special symbols."""
         try:
-            return cls(path.read_bytes())
+            return cls(path.read_bytes(), normalise)
         except OSError as error:
             raise InputError(f"{path}: cannot read the tokenizer: {error.strerror}") from None
         except (RuntimeError, ValueError) as error:
             raise InputError(f"{path}: not a SentencePiece model of seq2see: {error}") from None
 
 
-def _normalise(text: str) -> str:
-    """Compose accents (NFC) and collapse white space: text that looks equal encodes equally."""
-    return " ".join(unicodedata.normalize("NFC", without_surrogates(text)).split())
+def _composed(text: str, form: Form) -> str:
+    """Normalise and collapse white space: text that looks equal encodes equally."""
+    return " ".join(normalised(text, form).split())
+
+
+def _parts(text: str) -> list[str]:
+    """Cut a long line into those that SentencePiece is trained on."""
+    starts = range(0, max(1, len(text)), LONGEST_LINE)
+    return [text[start : start + LONGEST_LINE] for start in starts]
+
+
+def _alphabet_options(
+    counts: Counter[str], kind: str, size: int, byte_fallback: bool, split_digits: bool
+) -> dict[str, Any]:
+    """SentencePiece's options on characters; those at their default are left out of the model."""
+    options: dict[str, Any] = {"character_coverage": 1.0}
+    digits: list[str] = []
+    if split_digits:
+        options["split_digits"] = True  # 0 to 9
+    if split_digits and kind != "char":
+        options["user_defined_symbols"] = digits = alphabet.digits(counts)
+    if byte_fallback:
+        chosen = alphabet.frequent(counts, size)
+        options["character_coverage"] = alphabet.coverage(counts)
+        options["required_chars"] = "".join(char for char in chosen if char not in digits)
+    return options
 
 
 def _explain(message: str, size: int) -> str:

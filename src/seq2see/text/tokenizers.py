@@ -5,16 +5,18 @@ import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
 from seq2see.text.lines import Pair
+from seq2see.text.normalising import Form
 from seq2see.text.parallel import Digest, Pairs
 from seq2see.text.progress import Progress, silent, watched
+from seq2see.text.segmenters import LIBRARIES, name_of, segmenter
 from seq2see.text.subwords import Subwords
 from seq2see.text.words import Words
 
@@ -23,9 +25,19 @@ DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # char: every 
 TRAINING_PAIRS = 200_000
 TRAINING_CHARACTERS = 20_000_000  # SentencePiece takes about 20 bytes for each
 
+# What tokenizer.json did not say in earlier versions.
+EARLIER: dict[str, Any] = {
+    "fingerprint": None,
+    "normalise": None,
+    "notes": [],
+    "segmenters": [{"name": "spacy", "spaced": []}] * 2,
+}
+
 
 class Tokenizer(Protocol):
     """Mapping between text and ids."""
+
+    normalise: Form  # of a text before it is split
 
     def __len__(self) -> int: ...
 
@@ -56,6 +68,7 @@ class Tokenizers:
     languages: tuple[str, str] = ("", "")
     fingerprint: str = ""  # of the training text and settings; set by `load`
     pairs: int = 0  # that they were trained on; set by `train`
+    notes: tuple[str, ...] = ()  # remarks for the user on the training text
 
 
 def train(
@@ -68,22 +81,29 @@ def train(
         for side, language in enumerate(languages):
             counted = watched(pairs, f"counting the words of {language}", progress)
             spoken = (pair[side] for pair in counted)
-            words.append(Words.train(spoken, language, config.min_frequency, config.size))
+            name = name_of(language, config.segmenter)
+            limits = config.min_frequency, config.size
+            words.append(Words.train(spoken, language, *limits, name, config.normalise))
         return Tokenizers(words[0], words[1], languages, pairs=len(pairs))
     drawn = sample(pairs, progress)
     sides = [list(texts) for texts in zip(*drawn, strict=True)]
     if config.joint:
         sides = [sides[0] + sides[1]]
     size = config.size or DEFAULT_SIZE[config.kind]
+    bytes_and_digits = bool(config.byte_fallback), bool(config.split_digits)
     subwords = []
-    for texts in sides:
+    notes = []
+    for texts, language in zip(sides, languages, strict=False):
         whole = len(pairs) * (3 - len(sides))
         share = f"{len(texts):,} sentences"
         if len(texts) < whole:
             share = f"{len(texts):,} of {whole:,} sentences"
         progress(f"training the tokenizer on {share}", None)
-        subwords.append(Subwords.train(texts, config.kind, size))
-    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn))
+        trained = Subwords.train(texts, config.kind, size, *bytes_and_digits, config.normalise)
+        subwords.append(trained)
+        if trained.note:
+            notes.append(trained.note if config.joint else f"{language}: {trained.note}")
+    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn), notes=tuple(notes))
 
 
 def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
@@ -127,24 +147,32 @@ def save(
     for name, tokenizer in zip(names, (tokenizers.source, tokenizers.target), strict=False):
         write_atomically(directory / name, tokenizer.save)
         checksums[name] = sha256(directory / name)
-    about = {
+    about: dict[str, Any] = {
         "kind": config.kind,
         "joint": len(names) == 1,
         "languages": tokenizers.languages,
         "sizes": [len(tokenizers.source), len(tokenizers.target)],
+        "normalise": tokenizers.source.normalise,
         "fingerprint": fingerprint,
+        "notes": tokenizers.notes,
         "files": checksums,
     }
+    sides = (tokenizers.source, tokenizers.target)
+    rules = [side.segmenter for side in sides if isinstance(side, Words)]
+    if rules:
+        about["segmenters"] = [{"name": rule.name, "spaced": rule.spaced} for rule in rules]
     write_text(directory / "tokenizer.json", json.dumps(about, indent=2) + "\n")
 
 
 def load(directory: Path) -> Tokenizers:
     """Read the tokenizers that `save` wrote; refuse files with other checksums."""
     try:
-        about = json.loads((directory / "tokenizer.json").read_bytes())
+        about = EARLIER | json.loads((directory / "tokenizer.json").read_bytes())
         names = _file_names(about["kind"], about["joint"])
-        source, target = map(str, about["languages"])
+        languages = str(about["languages"][0]), str(about["languages"][1])
         changed = [name for name in names if sha256(directory / name) != about["files"][name]]
+        form = about["normalise"] or _earlier_form(about["kind"])
+        rules = [(str(rule["name"]), rule["spaced"]) for rule in about["segmenters"]]
     except OSError as error:
         raise InputError(f"{error.filename}: cannot read the tokenizer: {error.strerror}") from None
     except (ValueError, TypeError, KeyError) as error:
@@ -153,17 +181,29 @@ def load(directory: Path) -> Tokenizers:
         ) from None
     if changed:
         raise InputError(f"{directory / changed[0]}: its SHA-256 is not the one in tokenizer.json")
-    sides: list[Tokenizer]
-    if about["kind"] == "words":
-        sides = [Words.load(directory / names[0], source), Words.load(directory / names[1], target)]
-    else:
-        sides = [Subwords.load(directory / name) for name in names]
-    return Tokenizers(sides[0], sides[-1], (source, target), str(about.get("fingerprint")))
+    sides: list[Tokenizer] = []
+    for name, language, (rule, spaced) in zip(names, languages, rules, strict=False):
+        path = directory / name
+        if about["kind"] == "words":
+            sides.append(Words.load(path, segmenter(rule, language, spaced), form))
+        else:
+            sides.append(Subwords.load(path, form))
+    fingerprint, notes = str(about["fingerprint"]), tuple(map(str, about["notes"]))
+    return Tokenizers(sides[0], sides[-1], languages, fingerprint, notes=notes)
 
 
-def checksums(directory: Path) -> dict[str, str]:
-    """The SHA-256 of the tokenizers' files, as `save` has recorded them."""
-    sums: dict[str, str] = json.loads((directory / "tokenizer.json").read_bytes())["files"]
+def identity(directory: Path) -> dict[str, Any]:
+    """The facts that the ids of a text depend on: the files' SHA-256, and the settings.
+
+    Settings as in earlier versions, which did not say them, are left out.
+    """
+    about = EARLIER | json.loads((directory / "tokenizer.json").read_bytes())
+    sums: dict[str, Any] = dict(about["files"])
+    if about["normalise"] not in (None, _earlier_form(about["kind"])):
+        sums["normalise"] = about["normalise"]
+    names = [rule["name"] for rule in about["segmenters"]]
+    if set(names) != {"spacy"}:
+        sums["segmenters"] = names
     return sums
 
 
@@ -207,12 +247,35 @@ def _file_names(kind: str, joint: bool) -> list[str]:
     return ["tokenizer.model"] if joint else ["tokenizer.source.model", "tokenizer.target.model"]
 
 
+def _earlier_form(kind: str) -> Form:
+    """The normalisation of earlier versions, which had no key for it."""
+    return "none" if kind == "words" else "nfc"
+
+
 def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str) -> str:
-    """Hash everything that training depends on: settings, languages, library version, text."""
-    library = "spacy" if config.kind == "words" else "sentencepiece"
-    installed = util.find_spec(library) is not None  # if not, training raises the error
-    version = metadata.version(library) if installed else None
+    """Hash everything that training depends on: settings, languages, library versions, text."""
+    libraries = ["sentencepiece"]
     settings = config.model_dump(exclude={"sampling"})  # sampling leaves the pieces as they are
+    # As in earlier versions, which did not have these keys.
+    for key in ("byte_fallback", "split_digits"):
+        if not settings[key]:
+            del settings[key]
+    if config.kind == "words":
+        names = [name_of(language, config.segmenter) for language in (source, target)]
+        libraries = sorted({library for name in names for library in LIBRARIES[name]})
+    else:
+        del settings["segmenter"]
+    if config.normalise == _earlier_form(config.kind):
+        del settings["normalise"]
+    versions = [_version(library) for library in libraries]
     limits = [TRAINING_PAIRS, TRAINING_CHARACTERS]
-    about = [settings, source, target, library, version, digest, limits]
+    about = [settings, source, target, *libraries, *versions, digest, limits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+
+def _version(library: str) -> str | None:
+    """The version of a library; if it is not installed, training raises the error."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None

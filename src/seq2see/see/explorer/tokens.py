@@ -1,6 +1,5 @@
 """Tokens of a sentence, with the word that each is part of."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +8,9 @@ from seq2see.see.alignment import word_of_piece
 from seq2see.tasks.translator import Translator
 from seq2see.text import captions
 from seq2see.text.documents.sentences import spaced
+from seq2see.text.normalising import normalised
 from seq2see.text.specials import END, SPECIALS
+from seq2see.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,16 @@ def source_tokens(translator: Translator, text: str) -> Tokens:
     """Split a source text; </s> is last."""
     tokenizers = translator.tokenizers
     pieces = tokenizers.source.pieces(text)
-    return _ended(pieces, _words(pieces, text, tokenizers.languages[0]))
+    words = words_of(text, tokenizers.source)
+    return _ended(pieces, _places(pieces, words, tokenizers.languages[0]))
 
 
 def target_tokens(translator: Translator, ids: Ids) -> Tokens:
     """Name the ids that are predicted; </s> is last."""
     target = translator.tokenizers.target
     pieces = [target.piece(id) for id in ids]
-    return _ended(pieces, _words(pieces, target.decode(ids), translator.tokenizers.languages[1]))
+    words = words_of(target.decode(ids), target)
+    return _ended(pieces, _places(pieces, words, translator.tokenizers.languages[1]))
 
 
 def input_tokens(predicted: Tokens) -> Tokens:
@@ -41,9 +44,9 @@ def input_tokens(predicted: Tokens) -> Tokens:
     return Tokens(pieces, [None, *predicted.words[:-1]], [True, *predicted.special[:-1]])
 
 
-def words_of(text: str) -> list[str]:
-    """Split a text into words and punctuation marks, composed as the tokenizers compose them."""
-    return captions.words(unicodedata.normalize("NFC", text))
+def words_of(text: str, tokenizer: Tokenizer) -> list[str]:
+    """Split a text into words and punctuation marks, normalised as the tokenizer does."""
+    return captions.words(normalised(text, tokenizer.normalise))
 
 
 def _ended(pieces: Sequence[str], words: Sequence[int]) -> Tokens:
@@ -51,9 +54,8 @@ def _ended(pieces: Sequence[str], words: Sequence[int]) -> Tokens:
     return Tokens([*pieces, SPECIALS[END]], [*words, None], [*specials, True])
 
 
-def _words(pieces: Sequence[str], text: str, language: str) -> list[int]:
+def _places(pieces: Sequence[str], words: Sequence[str], language: str) -> list[int]:
     """The word of each piece; where words are not spaced, every piece is its own."""
-    words = words_of(text)
     if not spaced(language) or not words:
         return list(range(len(pieces)))
     return word_of_piece(pieces, words)

@@ -5,11 +5,41 @@ import { directionIn, isolate } from "./directions.js";
 import { Picture, shorten, widthOf } from "./picture.js";
 
 export const START = "▁"; // begins a word's first piece
+const BYTE = /^<0x([0-9A-F]{2})>$/; // of a character without a piece of its own
+const SUBSCRIPTS = "₁₂₃₄";
 const SIZE = 16;
 const WIDEST = 240;
 const GAP = 6;
 const HEIGHT = 34;
 const NOTE = 16; // height of the small line below
+
+/** Put each character that is spelled in bytes in the place of its last byte. */
+function surfacesOf(pieces) {
+  let decoder;
+  return pieces.map((piece) => {
+    const byte = BYTE.exec(piece);
+    if (byte === null) decoder = undefined;
+    if (byte === null) return piece;
+    decoder ??= new TextDecoder("utf-8", { ignoreBOM: true });
+    return decoder.decode(Uint8Array.of(parseInt(byte[1], 16)), { stream: true });
+  });
+}
+
+/** Name the bytes of a character by it and their number. */
+function named(pieces) {
+  const names = [...pieces];
+  let first = 0;
+  surfacesOf(pieces).forEach((surface, place) => {
+    const spelled = BYTE.test(pieces[place]);
+    if (spelled && surface === "") return;
+    const whole = [...surface].length === 1 && !/[\p{C}\ufffd]/u.test(surface);
+    for (let byte = first; spelled && whole && byte <= place; byte++) {
+      names[byte] = place > first ? surface + SUBSCRIPTS[byte - first] : surface;
+    }
+    first = place + 1;
+  });
+  return names;
+}
 
 /** Label pieces: a piece that goes on with a word begins with a hyphen, where words are marked. */
 export function labelsOf(pieces, special = []) {
@@ -20,14 +50,15 @@ export function labelsOf(pieces, special = []) {
     const goesOn = marked && !special[index] && !/^<.*>$/.test(piece) && /^\p{L}/u.test(piece);
     return goesOn && !/^\p{Script=Han}/u.test(piece) ? `‑${piece}` : piece;
   };
-  return pieces.map((piece, index) => isolate(label(piece, index)));
+  return named(pieces).map((piece, index) => isolate(label(piece, index)));
 }
 
 /** Join pieces into text, as a prefix to force. */
 export function textOf(pieces) {
-  const marked = pieces.some((piece) => piece.startsWith(START));
-  const letters = pieces.every((piece) => [...piece].length === 1);
-  return marked || letters ? pieces.join("").replaceAll(START, " ").trim() : pieces.join(" ");
+  const surfaces = surfacesOf(pieces).filter((surface) => surface !== "");
+  const marked = surfaces.some((surface) => surface.startsWith(START));
+  const letters = surfaces.every((surface) => [...surface].length === 1);
+  return marked || letters ? surfaces.join("").replaceAll(START, " ").trim() : surfaces.join(" ");
 }
 
 function chip({ text, note = null, shade = 0, soft = false, pressed = null }, width) {

@@ -7,6 +7,7 @@ import sentencex
 
 WINDOW = 4000  # characters; the time of sentencex grows with the square of a text without an end
 UNSPACED = {"ja", "km", "lo", "my", "th", "yue", "zh"}  # languages without spaces between words
+CLAUSE_ENDS = " ，、；：،؛"
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -23,7 +24,7 @@ def spaced(language: str) -> bool:
 def sentences(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each sentence, without the white space around it.
 
-    A sentence of more than `WINDOW` characters is cut at white space, or else anywhere.
+    A sentence of more than `WINDOW` characters is cut after a space or comma, or else anywhere.
     """
     # sentencex takes line breaks for ends of paragraphs, and refuses surrogates.
     line = SURROGATE.sub("\ufffd", re.sub(r"\s", " ", text))
@@ -40,7 +41,7 @@ def _pieces(text: str, language: str) -> Iterator[tuple[int, int]]:
         window = text[start : start + WINDOW]
         ends = _ends(window, language)
         if start + WINDOW < len(text):  # its last sentence may go on
-            ends = ends[:-1] or [window.rfind(" ") + 1 or WINDOW]
+            ends = ends[:-1] or [max(map(window.rfind, CLAUSE_ENDS)) + 1 or WINDOW]
         first = start
         for end in ends:
             yield first, start + end

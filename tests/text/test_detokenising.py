@@ -2,7 +2,7 @@
 
 import pytest
 
-from seq2see.text.words import detokenise
+from seq2see.text.detokenising import detokenise
 
 
 @pytest.mark.parametrize(
