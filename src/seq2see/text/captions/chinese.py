@@ -47,7 +47,8 @@ def _single(plan: Plan) -> list[Piece]:
     if front == "time":
         return [*clause.time, COMMA, *subject, *_predicate(clause)]
     if front == "complement" and clause.place and _presents(clause):
-        return [*clause.time, *_presented(clause, clause.place)]
+        time = [*clause.time, COMMA] if clause.time else []
+        return [*time, *_presented(clause, clause.place)]
     if front == "object" and clause.object and _is_topic(clause):
         topic = _mention(clause.object, pointed=True)
         return [*topic, COMMA, *subject, *_comment(clause, gap="topic")]
@@ -100,6 +101,9 @@ def _joined(plan: Plan, other: Clause) -> list[Piece]:
             return [*subject, *before, *time, *_comment(main, opener="")]
         case "purpose":
             return [*subject, *_comment(main), COMMA, said("去"), *_predicate(other)]
+        case "and" if waiting(main):  # 等候 with another verb behind it means waiting to do it
+            between = [COMMA, said("同时")]
+            return [*subject, *_comment(main), *between, *_predicate(other)]
         case _:  # that, and, try: nothing stands between the clauses
             return [*subject, *_comment(main), *_clause(other, dropped=same)]
 
@@ -163,7 +167,7 @@ def _is_topic(clause: Clause) -> bool:
     known = mention.article in ("definite", "this") and mention.noun.kind not in PERSONS
     pattern = pattern_of(clause)
     lasts = any(token.text == "着" for token in pattern)
-    return known and not lasts and not governed(pattern)
+    return known and not (lasts or clause.time or governed(pattern))
 
 
 def _around(place: Mention, pattern: str) -> list[Piece]:

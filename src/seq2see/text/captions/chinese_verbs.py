@@ -38,7 +38,7 @@ def pattern_of(clause: Clause, gap: str = "", ended: bool = False) -> Pattern:
     elif clause.goal:
         pattern = _with_goal(clause)
     else:
-        pattern = _acting(clause)
+        pattern = _acting(clause, gap)
     if gap in ("object", "topic") and not (gap == "object" and governed(pattern)):
         pattern = [token for token in pattern if token.text not in ("object", "把")]
     if gap == "object":
@@ -120,7 +120,7 @@ def _passive(clause: Clause) -> Pattern:
     return [*agent, place, *verb] if template[0] == "由" else [place, *agent, *verb]
 
 
-def _acting(clause: Clause) -> Pattern:
+def _acting(clause: Clause, gap: str) -> Pattern:
     """Return the pattern of any other verb; 把 precedes a known object that something is done to."""
     chinese = clause.verb.chinese
     mention = clause.object
@@ -135,7 +135,9 @@ def _acting(clause: Clause) -> Pattern:
     template = _matched(clause, template, mention)
     # 把 means that something becomes of the object, which an action that goes on leaves open.
     known = mention.article in KNOWN or mention.article.startswith(("sein ", "ihr "))
-    if known and chinese.disposal and clause.tense in ("perfect", "modal", "to"):
+    done_to = clause.tense in ("perfect", "modal", "to") and known
+    done_to = done_to or bool(clause.recipient and gap in ("object", "topic"))
+    if chinese.disposal and done_to:
         template = "把" + _matched(clause, chinese.disposal, mention)
     if template.startswith("把"):
         template = "把o" + template.removeprefix("把")
