@@ -3,7 +3,6 @@
 from seq2see.text.captions.chinese_nouns import noun_phrase, pronoun
 from seq2see.text.captions.chinese_verbs import (
     Pattern,
-    Token,
     everything,
     fill,
     governed,
@@ -191,8 +190,6 @@ def _predicate(
     if "copula" in clause.verb.traits:
         return [state(clause)]
     pattern = pattern_of(clause, gap, ended)
-    if "mishap" in clause.verb.traits and clause.tense == "present":
-        pattern.append(Token("了", "aspect"))  # 快要摔倒了
     place: list[Piece] = []
     if clause.place and not placed and (waiting(clause) or not clause.goal):
         place = _around(clause.place, clause.place.preposition.chinese)

@@ -82,6 +82,10 @@ def predicate(state: Term) -> str:
     return stem if "很" in stem or stem[-1] == "了" else f"很{stem}"
 
 
+def _is_colour(adjective: str) -> bool:
+    return len(adjective) == 3 and adjective.endswith("色的")
+
+
 def _has_men(mention: Mention, described: bool) -> bool:
     """Whether 们 shows the number; behind a number, or a long attribute, it does not stand."""
     definite = mention.article == "definite" and mention.plural and not mention.partner
@@ -122,7 +126,9 @@ def _attributes(mention: Mention, described: bool) -> Iterable[tuple[int, str]]:
     texts = [*enumerate(adjective.chinese for adjective in mention.adjectives)]
     if described:
         short = "" if len(mention.noun.chinese) == 1 and len(texts) == 1 else "色"
-        texts = [(position, text.replace("色的", short)) for position, text in texts]
+        texts = [
+            (position, text[0] + short if _is_colour(text) else text) for position, text in texts
+        ]
     if len(texts) < 2:
         return texts
     (_, first), (_, second) = texts

@@ -43,6 +43,8 @@ def pattern_of(clause: Clause, gap: str = "", ended: bool = False) -> Pattern:
         pattern = [token for token in pattern if token.text not in ("object", "把")]
     if gap == "object":
         pattern = [token for token in pattern if token.text != "了"]
+    if about_to(clause):
+        pattern.append(Token("了", "aspect"))  # 快要摔倒了
     if ended and pattern[-1].text == "了":
         pattern = pattern[:-1]
     return pattern
@@ -170,11 +172,17 @@ def opening(clause: Clause, pattern: Pattern, opener: str, place: bool) -> list[
         return [*pieces, spell("会", everything(main))]
     if clause.tense not in ("present", "passive") or (lasts and clause.tense == "present"):
         return pieces
-    if "mishap" in clause.verb.traits:
+    if about_to(clause):
         opener = "快要"
     elif place or pattern[0].text == "由":
         opener = opener.removesuffix("在")
     return [*pieces, spell(opener, everything(auxiliary))] if opener else pieces
+
+
+def about_to(clause: Clause) -> bool:
+    """Whether the clause says that a mishap is near, since none goes on for long."""
+    mishap = "mishap" in clause.verb.traits and clause.tense == "present"
+    return mishap and "negation" not in clause.parts
 
 
 def _continues(clause: Clause, pattern: Pattern) -> bool:
