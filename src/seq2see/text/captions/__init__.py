@@ -54,7 +54,9 @@ def generate(
     """
     source, target = languages
     if source == target or not {source, target} <= {*LANGUAGES}:
-        raise ValueError(f"languages {source!r} and {target!r} are not two of {', '.join(LANGUAGES)}")
+        raise ValueError(
+            f"languages {source!r} and {target!r} are not two of {', '.join(LANGUAGES)}"
+        )
     author = Author(f"{split} {seed}")
     if "zh" not in languages:
         captions = [caption for _, caption in draw(split, count, author)]

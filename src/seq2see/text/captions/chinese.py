@@ -19,13 +19,19 @@ from seq2see.text.captions.phrases import Clause, Links, Mention, Piece, gloss, 
 
 COMMA = Piece(("，",))
 NOW = ("今", "此")  # first characters of the times that are now
-INDEFINITE = {"indefinite", "bare", *"two three four five six many several some".split()}
+INDEFINITE = {
+    "indefinite",
+    "bare",
+    *["two", "three", "four", "five", "six", "many", "several", "some"],
+}
 
 
 def write_chinese(plan: Plan, english_starts: dict[int, int]) -> tuple[str, Links]:
     """Return the Chinese text of a sentence and the links of its characters to English words."""
     pieces = _joined(plan, plan.other) if plan.other else _single(plan)
-    mark, end = ("？", gloss("?", "?")) if "question" in plan.structure.marks else ("。", gloss(".", "."))
+    mark, end = (
+        ("？", gloss("?", "?")) if "question" in plan.structure.marks else ("。", gloss(".", "."))
+    )
     pieces.append(spell(mark, everything(end.english[0])))
     starts: list[int] = []
     text = ""
@@ -117,7 +123,12 @@ def _clause(
 
 
 def _comment(
-    clause: Clause, opener: str = "正在", *, placed: bool = False, gap: str = "", ended: bool = False
+    clause: Clause,
+    opener: str = "正在",
+    *,
+    placed: bool = False,
+    gap: str = "",
+    ended: bool = False,
 ) -> list[Piece]:
     """Write the time of a clause and its predicate."""
     # 正在 is said of now, not of "a sunny day".
@@ -180,7 +191,12 @@ def _around(place: Mention, pattern: str) -> list[Piece]:
 
 
 def _predicate(
-    clause: Clause, opener: str = "正在", *, placed: bool = False, gap: str = "", ended: bool = False
+    clause: Clause,
+    opener: str = "正在",
+    *,
+    placed: bool = False,
+    gap: str = "",
+    ended: bool = False,
 ) -> list[Piece]:
     """Write all but the subject: particles of time, place, manner, and the verb with its objects.
 

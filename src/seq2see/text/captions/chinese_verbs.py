@@ -1,6 +1,7 @@
 """Chinese verbs of the caption grammar: the pattern of a predicate, and its links."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from seq2see.text.captions.chinese_nouns import predicate
@@ -52,7 +53,7 @@ def pattern_of(clause: Clause, gap: str = "", ended: bool = False) -> Pattern:
 
 def governed(pattern: Pattern) -> bool:
     """Whether the object follows a coverb, and so can be neither left out nor topic."""
-    before = {one.text for one, other in zip(pattern, pattern[1:]) if other.text == "object"}
+    before = {one.text for one, other in pairwise(pattern) if other.text == "object"}
     return bool(before & {*COVERBS}) and pattern[-1].text != "object"
 
 
@@ -60,7 +61,8 @@ def _tokens(clause: Clause, template: str) -> Pattern:
     """Read a template of the lexicon: characters, slots o r m s, and * for 了 in the perfect."""
     names = {"o": "object", "r": "recipient", "m": "manner", "s": "subject"}
     roles = dict.fromkeys(ASPECT, "aspect") if clause.tense == "perfect" else {}
-    roles["跟"] = "via"
+    if clause.verb.via.german:
+        roles["跟"] = "via"
     if clause.recipient:
         roles["给"] = "recipient"
     pattern = []

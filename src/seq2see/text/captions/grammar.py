@@ -76,7 +76,9 @@ class Author(ClauseWriter):
         if topic := marks & {"weather", "storm"}:
             verb = self.fresh(verbs_with(topic))
             sun = self.mention(SUN, NOMINATIVE)
-            subject = sun if verb.base == "scheinen" else stand_in(sun, gloss("es", "it"), "expletive")
+            subject = (
+                sun if verb.base == "scheinen" else stand_in(sun, gloss("es", "it"), "expletive")
+            )
             return self.clause(verb, marks, subject)
         if marks & {"state", "mood"}:
             clause = self.clause(COPULA, marks, pronoun(main.subject))

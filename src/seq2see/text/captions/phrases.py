@@ -11,9 +11,9 @@ from seq2see.text.captions.lexicon import (
     ENDINGS,
     FEMININE,
     GENITIVE,
+    NO_TERM,
     NOMINATIVE,
     ORDERS,
-    NO_TERM,
     PERSONS,
     PLURAL,
     Noun,
@@ -290,9 +290,7 @@ def write_german(sentence: Phrase, english_starts: dict[int, int]) -> tuple[str,
     return sentence_text(german), link(sentence.german, starts, english_starts)
 
 
-def link(
-    pieces: Iterable[Piece], starts: Iterable[int], english_starts: dict[int, int]
-) -> Links:
+def link(pieces: Iterable[Piece], starts: Iterable[int], english_starts: dict[int, int]) -> Links:
     """List the links of pieces placed at `starts` to the English words."""
     links: list[tuple[int, int]] = []
     for piece, start in zip(pieces, starts, strict=True):
