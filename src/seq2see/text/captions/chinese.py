@@ -138,10 +138,12 @@ def _comment(
     return [*clause.time, *predicated]
 
 
-def _mention(mention: Mention, *, pointed: bool = False, each: bool = False) -> list[Piece]:
+def _mention(
+    mention: Mention, *, pointed: bool = False, each: bool = False, linked: bool = False
+) -> list[Piece]:
     """Write a noun phrase with its relative clause, before the noun."""
     relative = _relative(mention.relative) if mention.relative else []
-    return noun_phrase(mention, relative, pointed=pointed, each=each)
+    return noun_phrase(mention, relative, pointed=pointed, each=each, linked=linked)
 
 
 def _relative(clause: Clause) -> list[Piece]:
@@ -248,7 +250,7 @@ def _object(clause: Clause, mention: Mention, pattern: Pattern, gap: str) -> lis
     last = pattern[-1].text == "object" and pattern[0].text != "把"
     pointed = last and mention.noun.kind not in PERSONS
     each = "each" in clause.verb.traits and clause.subject.plural
-    return _mention(mention, pointed=pointed, each=each)
+    return _mention(mention, pointed=pointed, each=each, linked=True)
 
 
 def _has_role(pattern: Pattern, role: str) -> bool:
