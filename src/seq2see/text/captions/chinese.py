@@ -19,20 +19,15 @@ from seq2see.text.captions.phrases import Clause, Links, Mention, Piece, gloss, 
 
 COMMA = Piece(("，",))
 NOW = ("今", "此")  # first characters of the times that are now
-INDEFINITE = {
-    "indefinite",
-    "bare",
-    *["two", "three", "four", "five", "six", "many", "several", "some"],
-}
+KNOWN = ("definite", "this")  # articles of what the reader knows
 
 
 def write_chinese(plan: Plan, english_starts: dict[int, int]) -> tuple[str, Links]:
     """Return the Chinese text of a sentence and the links of its characters to English words."""
     pieces = _joined(plan, plan.other) if plan.other else _single(plan)
-    mark, end = (
-        ("？", gloss("?", "?")) if "question" in plan.structure.marks else ("。", gloss(".", "."))
-    )
-    pieces.append(spell(mark, everything(end.english[0])))
+    english, chinese = ("?", "？") if "question" in plan.structure.marks else (".", "。")
+    end = gloss(english, english).english[0]
+    pieces.append(spell(chinese, everything(end)))
     starts: list[int] = []
     text = ""
     for piece in pieces:
@@ -159,7 +154,7 @@ def _relative(clause: Clause) -> list[Piece]:
 def _presents(clause: Clause) -> bool:
     """Whether the place can be the topic that presents a new subject: 长椅上坐着一个男人."""
     subject = clause.subject
-    new = subject.article in INDEFINITE and not subject.partner
+    new = subject.article not in KNOWN and not subject.partner
     return new and not clause.manner.german and clause.verb.chinese.base != "等候"
 
 
@@ -176,7 +171,7 @@ def _is_topic(clause: Clause) -> bool:
     """Whether the object can be the topic: a known thing, governed by the verb alone."""
     mention = clause.object
     assert mention
-    known = mention.article in ("definite", "this") and mention.noun.kind not in PERSONS
+    known = mention.article in KNOWN and mention.noun.kind not in PERSONS
     pattern = pattern_of(clause)
     lasts = any(token.text == "着" for token in pattern)
     return known and not (lasts or clause.time or governed(pattern))

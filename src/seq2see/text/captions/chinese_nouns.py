@@ -1,6 +1,6 @@
 """Chinese noun phrases: classifiers, number without plurals, and attributes before the noun."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from seq2see.text.captions.lexicon import (
     CHINESE_DETERMINERS,
@@ -82,10 +82,6 @@ def predicate(state: Term) -> str:
     return stem if "很" in stem or stem[-1] == "了" else f"很{stem}"
 
 
-def _is_colour(adjective: str) -> bool:
-    return len(adjective) == 3 and adjective.endswith("色的")
-
-
 def _has_men(mention: Mention, described: bool) -> bool:
     """Whether 们 shows the number; behind a number, or a long attribute, it does not stand."""
     definite = mention.article == "definite" and mention.plural and not mention.partner
@@ -118,20 +114,26 @@ def _counted(noun: Noun, determiner: str) -> str:
     return determiner + noun.classifier
 
 
-def _attributes(mention: Mention, described: bool) -> Iterable[tuple[int, str]]:
+def _attributes(mention: Mention, described: bool) -> list[tuple[int, str]]:
     """Order adjectives, with their English positions: what ends in 的 comes first.
 
-    A colour drops its 的 where another 的 precedes it.
+    A colour has no 的 of its own behind another 的.
     """
     texts = [*enumerate(adjective.chinese for adjective in mention.adjectives)]
     if described:
-        short = "" if len(mention.noun.chinese) == 1 and len(texts) == 1 else "色"
-        texts = [
-            (position, text[0] + short if _is_colour(text) else text) for position, text in texts
-        ]
+        alone = len(texts) == 1
+        texts = [(place, _short(text, mention.noun, alone)) for place, text in texts]
     if len(texts) < 2:
         return texts
     (_, first), (_, second) = texts
     if first.endswith("的"):
-        return [(0, first), (1, second.removesuffix("的"))]
+        return [(0, first), (1, _short(second, mention.noun))]
     return [(1, second), (0, first)]
+
+
+def _short(adjective: str, noun: Noun, adjoining: bool = True) -> str:
+    """Shorten a colour: 红色外套, and next to a noun of one character 黑狗."""
+    if len(adjective) != 3 or not adjective.endswith("色的"):
+        return adjective
+    monosyllabic = adjoining and len(noun.chinese) == 1 and adjective != "棕色的"
+    return adjective[0] if monosyllabic else adjective.removesuffix("的")
