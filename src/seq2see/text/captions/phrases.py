@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from seq2see.text.captions.lexicon import (
@@ -234,14 +235,9 @@ def relative_pronoun(head: Mention, case: int = NOMINATIVE, via: Term = NO_TERM)
 
 def spell(chinese: str, *targets: tuple[Unit, Sequence[int]]) -> Piece:
     """Link every character of a Chinese text to all the given words of English units."""
-    return Piece(
-        tuple(chinese),
-        tuple(
-            (unit, tuple((place, word) for place in range(len(chinese)) for word in words))
-            for unit, words in targets
-            if words
-        ),
-    )
+    places = range(len(chinese))
+    linked = [(unit, tuple(product(places, words))) for unit, words in targets if words]
+    return Piece(tuple(chinese), tuple(linked))
 
 
 def _time(german: str, english: str, links: str, chinese: str) -> tuple[Phrase, Pieces]:
