@@ -9,7 +9,7 @@ from seq2see.text.captions.lexicon import BEINGS, MATCHING, column_words
 from seq2see.text.captions.phrases import Clause, Mention, Piece, Unit, spell
 
 COVERBS = "跟给向听"  # before an object; they leave a pronoun behind in a relative clause
-KNOWN = ("definite", "this", "owned")
+DEFINITE = ("definite", "this", "owned")  # articles of objects that 把 may precede
 ASPECT = "了过"
 
 
@@ -138,7 +138,7 @@ def _acting(clause: Clause, gap: str) -> Pattern:
         return _tokens(clause, template)
     template = _matched(clause, template, mention)
     # 把 means that something becomes of the object, which an action that goes on leaves open.
-    known = mention.article in KNOWN or mention.article.startswith(("sein ", "ihr "))
+    known = mention.article in DEFINITE or mention.article.startswith(("sein ", "ihr "))
     done_to = clause.tense in ("perfect", "modal", "to") and known
     done_to = done_to or bool(clause.recipient and gap in ("object", "topic"))
     if chinese.disposal and done_to:
