@@ -117,7 +117,7 @@ def waiting(clause: Clause) -> bool:
 
 
 def _passive(clause: Clause) -> Pattern:
-    template = _matched(clause, clause.verb.chinese.passive, clause.subject)
+    template = _matched(clause.verb.chinese.passive, clause.subject)
     agent = [Token("由" if template[0] == "由" else "被", "agent"), Token("agent", "slot")]
     place = Token("place", "slot")
     verb = _tokens(clause, template.removeprefix("由"))
@@ -136,13 +136,13 @@ def _acting(clause: Clause, gap: str) -> Pattern:
     template = template.replace("~", "")
     if not mention:
         return _tokens(clause, template)
-    template = _matched(clause, template, mention)
+    template = _matched(template, mention)
     # 把 means that something becomes of the object, which an action that goes on leaves open.
     known = mention.article in DEFINITE or mention.article.startswith(("sein ", "ihr "))
     done_to = clause.tense in ("perfect", "modal", "to") and known
     done_to = done_to or bool(clause.recipient and gap in ("object", "topic"))
     if chinese.disposal and done_to:
-        template = "把" + _matched(clause, chinese.disposal, mention)
+        template = "把" + _matched(chinese.disposal, mention)
     if template.startswith("把"):
         template = "把o" + template.removeprefix("把")
     elif "o" not in template:
@@ -150,7 +150,7 @@ def _acting(clause: Clause, gap: str) -> Pattern:
     return _tokens(clause, template)
 
 
-def _matched(clause: Clause, template: str, mention: Mention) -> str:
+def _matched(template: str, mention: Mention) -> str:
     """Choose between alternatives: for a being or a thing, and by the noun."""
     being, _, thing = template.partition("/")
     template = thing if thing and mention.noun.kind not in BEINGS else being
