@@ -127,6 +127,7 @@ def test_the_bare_name_gives_the_tour(call: Any) -> None:
     ("arguments", "says"),
     [
         (["frobnicate"], "No such command 'frobnicate'"),
+        (["demo", "--languages", "fr-en"], "--languages fr-en: must be de-en or zh-en"),
         (["train"], "Missing argument"),
         (["train", "tiny", "--frobnicate"], "No such option: --frobnicate"),
         (

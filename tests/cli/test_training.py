@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from seq2see.recipe.schema import Recipe
+
 
 def test_mistakes_in_training(call: Any, toy: Any, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -104,10 +106,22 @@ main()
 """
 
 
-@pytest.mark.parametrize("command", ["train", "demo"])
-def test_the_first_line_does_not_wait_for_torch(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "recipe"),
+    [
+        ("train captions", "captions"),
+        ("demo", "captions"),
+        ("demo --languages zh-en", "captions-zh-en"),
+    ],
+)
+def test_the_first_line_does_not_wait_for_torch(command: str, recipe: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    recipe = ["captions"] if command == "train" else []
-    call = [sys.executable, "-c", FIRST_WORDS, command, *recipe, "--out", str(out)]
+    call = [sys.executable, "-c", FIRST_WORDS, *command.split(), "--out", str(out)]
     done = subprocess.run(call, capture_output=True, text=True, timeout=60)
-    assert done.stdout == f"{(f'training captions into {out} …', False)}\n", done.stderr
+    assert done.stdout == f"{(f'training {recipe} into {out} …', False)}\n", done.stderr
+
+
+def test_a_demo_of_other_languages_is_not_continued(call: Any, tmp_path: Path) -> None:
+    Recipe.load("captions").save(tmp_path / "recipe.toml")
+    message = call.refused("demo", "--languages", "zh-en", "--out", tmp_path)
+    assert f"{tmp_path}: was begun with data.source = 'de' and cannot continue with 'zh'" in message

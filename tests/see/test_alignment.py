@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from seq2see.see import alignment
+from seq2see.text import captions
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,30 @@ def test_pieces_belong_to_the_word_they_spell(
     pieces: list[str], words: list[str], expected: list[int]
 ) -> None:
     assert alignment.word_of_piece(pieces, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "expected"),
+    [
+        (["▁", "狗", "在", "睡觉", "。"], "狗在睡觉。", [[0], [0], [1], [2, 3], [4]]),
+        (["▁那只", "狗睡", "觉", "。"], "那只狗睡觉。", [[0, 1], [2, 3], [4], [5]]),
+        (["▁The", "▁dog", "."], "The dog.", [[0], [1], [2]]),
+    ],
+)
+def test_a_piece_of_chinese_may_spell_several_words(
+    pieces: list[str], text: str, expected: list[list[int]]
+) -> None:
+    spelled = alignment.words_of_piece(pieces, captions.words(text))
+    assert [[*words] for words in spelled] == expected
+
+
+def test_the_words_that_a_piece_spells_share_its_weight() -> None:
+    weights = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]])
+    rows, columns = [range(0, 2), range(2, 3)], [range(0, 1), range(1, 3)]
+    words = alignment.between_spelled_words(weights, rows, columns, (3, 3))
+    expected = torch.tensor([[0.6, 0.15, 0.15], [0.6, 0.15, 0.15], [0.2, 0.35, 0.35]])
+    assert torch.allclose(words, expected)
+    assert alignment.links(words, by_source=True) == {(0, 0), (1, 2), (2, 2)}
 
 
 def test_weights_between_words_are_summed_over_columns_and_averaged_over_rows() -> None:

@@ -265,7 +265,7 @@ def test_captions_in_both_directions() -> None:
         "test_structures": 1000,
     }
     assert [pair[::-1] for pair in back.train.pairs] == [*forth.train.pairs]
-    with pytest.raises(InputError, match="'captions' is de and en, not 'fr' and 'en'"):
+    with pytest.raises(InputError, match="'captions' is in two of de, en, zh, not 'fr' and 'en'"):
         corpora.load(config(corpus="captions", source="fr"))
 
 

@@ -13,13 +13,16 @@ from seq2see.tasks.run import train
 from seq2see.tasks.translator import Translator
 from seq2see.text import captions
 from seq2see.text.captions import Caption
+from seq2see.text.documents.sentences import spaced
 
+NAMES = {"de": "German", "zh": "Chinese"}
 VAL_CAPTIONS, TEST_CAPTIONS = 300, 1000  # to choose the best head, and to report its error rate
 
 
-def demo(out: Path, minutes: float | None, device: str, console: Console) -> None:
-    """Train the recipe `captions` in `out`, or resume it; then show what the model does."""
-    recipe = Recipe.load("captions", [] if minutes is None else [f"train.minutes={minutes}"])
+def demo(name: str, out: Path, minutes: float | None, device: str, console: Console) -> None:
+    """Train a recipe of the captions in `out`, or resume it; then show what the model does."""
+    recipe = Recipe.load(name, [] if minutes is None else [f"train.minutes={minutes}"])
+    languages = (recipe.data.source, recipe.data.target)
     scorecard = out / "scorecard.json"
     before = scorecard.read_bytes() if scorecard.exists() else b""
     translator = train(recipe, out=out, resume=True, device=device, console=console)
@@ -29,24 +32,25 @@ def demo(out: Path, minutes: float | None, device: str, console: Console) -> Non
             console.print(
                 f"{name}: BLEU {scores['bleu']:.2f} ({scores['signature']})", highlight=False
             )
-    example = _example()
+    example = _example(languages)
     _show_alignment(translator, example, out, console)
-    for caption in [example, *captions.generate("test_structures", 2)]:
+    for caption in [example, *captions.generate("test_structures", 2, languages=languages)]:
         translation = escape(translator.translate([caption.source])[0])
         console.print(f"[dim]{caption.source}[/dim]\n[cyan]{translation}[/cyan]", highlight=False)
     cross = attention.on_one_page(translator.explain(example.source), "cross")
     figures.save(cross, out / "attention.png")
     console.print(_next_steps(out, example.source), highlight=False, markup=False, soft_wrap=True)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _converse(translator, console)
+        _converse(translator, languages, console)
 
 
-def _example() -> Caption:
+def _example(languages: tuple[str, str]) -> Caption:
     """Pick a test caption of moderate length whose word order differs between the languages."""
+    lengths = range(10, 14) if spaced(languages[0]) else range(16, 23)  # words, or characters
     return next(
         caption
-        for caption in captions.generate("test", 200)
-        if 10 <= len(captions.words(caption.source)) <= 13
+        for caption in captions.generate("test", 200, languages=languages)
+        if len(captions.words(caption.source)) in lengths
         and any(i - j >= 4 for i, j in caption.alignment)
         and any(j - i >= 1 for i, j in caption.alignment)
     )
@@ -54,9 +58,14 @@ def _example() -> Caption:
 
 def _show_alignment(translator: Translator, example: Caption, out: Path, console: Console) -> None:
     """Choose the head with the best alignments on val, and report its error rate on test."""
-    rates = alignment.head_error_rates(translator, captions.generate("val", VAL_CAPTIONS))
+    data = translator.recipe.data
+    val, test = (
+        captions.generate(split, count, languages=(data.source, data.target))
+        for split, count in (("val", VAL_CAPTIONS), ("test", TEST_CAPTIONS))
+    )
+    rates = alignment.head_error_rates(translator, val)
     name, head = best = min(rates, key=lambda candidate: rates[candidate])
-    rate = alignment.head_error_rates(translator, captions.generate("test", TEST_CAPTIONS))[best]
+    rate = alignment.head_error_rates(translator, test)[best]
     title = figures.head_title(name, head)
     console.print(
         f"[bold]alignment error rate[/bold] of the best head ({title}; chosen on val): "
@@ -85,11 +94,12 @@ def _next_steps(out: Path, example: str) -> str:
     )
 
 
-def _converse(translator: Translator, console: Console) -> None:
-    console.print("\nType a German caption (an empty line ends):")
+def _converse(translator: Translator, languages: tuple[str, str], console: Console) -> None:
+    source, target = languages
+    console.print(f"\nType a {NAMES[source]} caption (an empty line ends):")
     try:
-        while text := console.input("[bold]de>[/bold] ").strip():
+        while text := console.input(f"[bold]{source}>[/bold] ").strip():
             translation = escape(translator.translate([text])[0])
-            console.print(f"[bold]en>[/bold] [cyan]{translation}[/cyan]", highlight=False)
+            console.print(f"[bold]{target}>[/bold] [cyan]{translation}[/cyan]", highlight=False)
     except EOFError:
         console.print()

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from seq2see.cli.options import Data, Device, RecipeName, Set
+from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe
 
 Minutes = Annotated[
@@ -34,19 +35,29 @@ Init = Annotated[
 ]
 
 
+DEMOS = {"de-en": "captions", "zh-en": "captions-zh-en"}  # recipe by languages
+
+
 def demo(
+    languages: Annotated[
+        str, typer.Option(help="Languages of the captions: de-en or zh-en.", metavar="PAIR")
+    ] = "de-en",
     out: Annotated[Path, typer.Option(help="The run directory.")] = Path("runs/demo"),
     minutes: Annotated[
-        float | None, typer.Option(help="Time to train and score; by default 3.")
+        float | None,
+        typer.Option(help="Time to train and score; by default 3, or 4 from Chinese."),
     ] = None,
     device: Device = "auto",
 ) -> None:
     """Train on the embedded corpus, score, translate and draw."""
-    _announce("captions", out)
+    if languages not in DEMOS:
+        raise InputError(f"--languages {languages}: must be {' or '.join(DEMOS)}")
+    recipe = DEMOS[languages]
+    _announce(recipe, out)
     from seq2see.cli.demo import demo
 
     try:
-        demo(out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
+        demo(recipe, out, minutes, device, Console(stderr=True, soft_wrap=True, emoji=False))
     except KeyboardInterrupt as interrupt:
         raise _stopped(interrupt, "to continue: the same command") from None
 

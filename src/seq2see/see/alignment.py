@@ -1,5 +1,6 @@
 """Word alignments from cross-attention, scored against gold alignments."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -12,25 +13,34 @@ from seq2see.tasks.translator import Translator
 from seq2see.text import captions
 from seq2see.text.byte_pieces import surfaces
 from seq2see.text.captions import Caption
+from seq2see.text.documents.sentences import spaced
 
 Links = set[tuple[int, int]]  # (source word, target word)
 Head = tuple[str, int]  # name in the trace, head
 CAPTIONS_PER_BATCH = 100
 
 
-def word_of_piece(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Find the word that each piece is part of, by counting letters without the space marks."""
+def words_of_piece(pieces: Sequence[str], words: Sequence[str]) -> list[range]:
+    """Find the words that each piece spells, by counting letters without the space marks.
+
+    Without spaces between words, as in Chinese, a piece may spell several.
+    """
     ends = list(accumulate(map(len, words)))
-    indices = []
+    spelled = []
     letters = 0
     for piece in surfaces(pieces):
         size = len(piece.replace("▁", "").strip())
         end = letters + max(size, 1)  # a lone space mark belongs to the word that follows
-        indices.append(
-            next((i for i, word_end in enumerate(ends) if end <= word_end), len(words) - 1)
-        )
+        first = bisect_right(ends, letters)
+        last = min(bisect_left(ends, end), len(words) - 1)
+        spelled.append(range(min(first, last), last + 1))
         letters += size
-    return indices
+    return spelled
+
+
+def word_of_piece(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
+    """Find the word that each piece is part of, the last one if it spells several."""
+    return [spelled[-1] for spelled in words_of_piece(pieces, words)]
 
 
 def between_words(
@@ -47,6 +57,22 @@ def between_words(
     summed = weights.new_zeros(shape[0], len(columns)).index_add(0, query_word, pieces)
     mean = summed / query_word.bincount(minlength=shape[0]).clamp(min=1)[:, None]
     return mean.new_zeros(shape).index_add(1, key_word, mean)  # (target words, source words)
+
+
+def between_spelled_words(
+    weights: Tensor, rows: Sequence[range], columns: Sequence[range], shape: tuple[int, int]
+) -> Tensor:
+    """Turn weights between pieces into weights between words, where a piece may spell several.
+
+    The words that a piece of the source spells share its weight equally.
+    """
+    row_pieces = [piece for piece, words in enumerate(rows) for _ in words]
+    column_pieces = [piece for piece, words in enumerate(columns) for _ in words]
+    shares = torch.tensor([1 / len(words) for words in columns for _ in words])
+    spread = weights[row_pieces][:, column_pieces] * shares
+    row_words = [word for words in rows for word in words]
+    column_words = [word for words in columns for word in words]
+    return between_words(spread, row_words, column_words, shape)
 
 
 def cross_attention(
@@ -70,18 +96,26 @@ def cross_attention(
         for i, caption in enumerate(batch):
             source_words = captions.words(caption.source)
             target_words = captions.words(caption.target)
-            columns = word_of_piece(source.pieces(caption.source), source_words)
-            rows = word_of_piece(target.pieces(caption.target), target_words)
+            columns = words_of_piece(source.pieces(caption.source), source_words)
+            rows = words_of_piece(target.pieces(caption.target), target_words)
             shape = (len(target_words), len(source_words))
             by_name = {}
             for name, heads in weights.items():
-                maps = [between_words(head.cpu(), rows, columns, shape) for head in heads[i]]
+                maps = [
+                    between_spelled_words(head.cpu(), rows, columns, shape) for head in heads[i]
+                ]
                 by_name[name] = torch.stack(maps)
             yield caption, by_name
 
 
-def links(weights: Tensor) -> Links:
-    """Link each target word to its most attended source word; weights (target, source words)."""
+def links(weights: Tensor, by_source: bool = False) -> Links:
+    """Link each target word to its most attended source word; weights (target, source words).
+
+    `by_source` links each source word to the target word that attends to it most: one target word
+    translates several characters, each of which is a word here.
+    """
+    if by_source:
+        return {(source, int(target)) for source, target in enumerate(weights.argmax(0))}
     return {(int(source), target) for target, source in enumerate(weights.argmax(1))}
 
 
@@ -95,9 +129,10 @@ def error_rate(predicted: Sequence[Links], gold: Sequence[Links]) -> float:
 def head_error_rates(translator: Translator, examples: Sequence[Caption]) -> dict[Head, float]:
     """Compute the alignment error rate of every cross-attention head."""
     predicted: dict[Head, list[Links]] = {}
+    by_source = not spaced(translator.recipe.data.source)
     for _, by_name in cross_attention(translator, examples):
         for name, heads in by_name.items():
             for head, weights in enumerate(heads):
-                predicted.setdefault((name, head), []).append(links(weights))
+                predicted.setdefault((name, head), []).append(links(weights, by_source))
     gold = [set(caption.alignment) for caption in examples]
     return {head: error_rate(alignments, gold) for head, alignments in predicted.items()}

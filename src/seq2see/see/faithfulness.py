@@ -12,6 +12,7 @@ from seq2see.see.erasure import falls
 from seq2see.tasks.translator import Translator
 from seq2see.text import captions
 from seq2see.text.captions import Caption
+from seq2see.text.documents.sentences import spaced
 
 DRAWS = 10  # random sets of source tokens for each sentence
 
@@ -55,10 +56,10 @@ def words_of(translator: Translator, caption: Caption, attribution: Tensor) -> T
     tokenizers = translator.tokenizers
     source_words = captions.words(caption.source)
     target_words = captions.words(caption.target)
-    columns = alignment.word_of_piece(tokenizers.source.pieces(caption.source), source_words)
-    rows = alignment.word_of_piece(tokenizers.target.pieces(caption.target), target_words)
+    columns = alignment.words_of_piece(tokenizers.source.pieces(caption.source), source_words)
+    rows = alignment.words_of_piece(tokenizers.target.pieces(caption.target), target_words)
     shape = (len(target_words), len(source_words))
-    return alignment.between_words(attribution, rows, columns, shape)
+    return alignment.between_spelled_words(attribution, rows, columns, shape)
 
 
 def both_ways(weights: Tensor) -> Tensor:
@@ -80,8 +81,9 @@ def error_rates(
         words_of(translator, caption, attribution)
         for caption, attribution in zip(examples, attributions, strict=True)
     ]
+    by_source = not spaced(translator.recipe.data.source)
     rates = {}
     for name, change in (("plain", torch.clone), ("both ways", both_ways)):
-        predicted = [alignment.links(change(weights)) for weights in by_words]
+        predicted = [alignment.links(change(weights), by_source) for weights in by_words]
         rates[name] = alignment.error_rate(predicted, gold)
     return rates

@@ -76,17 +76,19 @@ def _read_files(config: DataConfig, data: Path | None, progress: Progress) -> Sp
 def _read_captions(config: DataConfig, data: Path | None, progress: Progress) -> Splits:
     if data is not None:
         raise InputError(f"--data {data}: data.corpus 'captions' is embedded and reads no files")
-    if {config.source, config.target} != {"de", "en"}:
+    languages = (config.source, config.target)
+    if config.source == config.target or not {*languages} <= {*captions.LANGUAGES}:
+        known = ", ".join(captions.LANGUAGES)
         raise InputError(
-            f"data.corpus 'captions' is de and en, not {config.source!r} and {config.target!r}"
+            f"data.corpus 'captions' is in two of {known}, not {config.source!r} and "
+            f"{config.target!r}"
         )
     counts = CAPTIONS | {"train": config.limit or CAPTIONS["train"]}
     progress(f"generating {counts['train']:,} captions", None)
     splits = {}
     for name, count in counts.items():
-        pairs = [(caption.source, caption.target) for caption in captions.generate(name, count)]
-        if config.source == "en":
-            pairs = [(english, german) for german, english in pairs]
+        generated = captions.generate(name, count, languages=languages)
+        pairs = [(caption.source, caption.target) for caption in generated]
         splits[name] = Parallel.of(name, pairs)
     train = Mixture([splits.pop("train").pairs])
     return Splits("captions", train, splits.pop("val"), splits)

@@ -31,8 +31,8 @@ def labelled(parallel: Part, data: DataConfig) -> Iterator[Pair]:
         return
     # The captions are a function of split and count, so this generates the same ones again, and
     # those that were left out.
-    generated = captions.generate(parallel.name, len(parallel.pairs) + parallel.seen)
-    german = 0 if data.source == "de" else 1
-    numbers = {caption.source: "plural" if caption.plural else "singular" for caption in generated}
+    count = len(parallel.pairs) + parallel.seen
+    generated = captions.generate(parallel.name, count, languages=(data.source, data.target))
+    plural = {(caption.source, caption.target): caption.plural for caption in generated}
     for pair in parallel.pairs:
-        yield pair[1], numbers[pair[german]]
+        yield pair[1], "plural" if plural[pair] else "singular"

@@ -144,6 +144,7 @@ def test_vocabulary_is_a_few_hundred_words(
 
 def test_words_keep_possessives_and_split_punctuation() -> None:
     assert words("Is the man's dog, too?") == ["Is", "the", "man's", "dog", ",", "too", "?"]
+    assert words("猫看见3只dog，吗？") == ["猫", "看", "见", "3", "只", "dog", "，", "吗", "？"]
 
 
 def test_links_are_sorted_distinct_and_in_range(

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from seq2see.text.captions import Caption, words
+from seq2see.text.captions.chinese import write_chinese
 from seq2see.text.captions.grammar import Author
 from seq2see.text.captions.lexicon import Noun, Structure
 from seq2see.text.captions.phrases import write_english, write_german
@@ -90,6 +91,48 @@ def test_hand_checked_sentences(
     german, alignment = write_german(sentence, starts)
     assert (german, english) == (source, target)
     assert " ".join(f"{german}-{english}" for german, english in alignment) == links
+
+
+CHINESE = {
+    "plain": ("男人正在捡那个球。", "0-0 0-1 1-0 1-1 2-2 3-2 4-3 4-4 5-5 6-5 7-6 8-7"),
+    "modal": (
+        "男孩想要把石头捡起来。",
+        "0-0 0-1 1-0 1-1 2-2 2-3 3-2 3-3 4-4 4-5 5-6 5-7 6-6 6-7 7-4 7-5 8-4 8-5 9-4 9-5 10-8",
+    ),
+    "fronted(place)": (
+        "在公园里，女孩正在踢足球。",
+        "0-0 1-1 1-2 2-1 2-2 3-0 5-4 5-5 6-4 6-5 7-6 8-6 9-7 10-8 11-8 12-9",
+    ),
+    "fronted(object)+perfect": (
+        "那个苹果，女人给了男孩。",
+        "0-4 1-4 2-5 3-5 5-0 5-1 6-0 6-1 7-3 7-6 8-2 9-7 9-8 10-7 10-8 11-9",
+    ),
+    "because, plain": (
+        "因为很累，猫正在睡觉。",
+        "0-0 1-0 2-2 2-3 3-2 3-3 5-5 5-6 6-7 7-7 8-8 9-8 10-9",
+    ),
+    "plain, that": (
+        "女人看见男孩正在捡那个球。",
+        "0-0 0-1 1-0 1-1 2-2 3-2 4-4 4-5 5-4 5-5 6-6 7-6 8-7 8-8 9-9 10-9 11-10 12-11",
+    ),
+    "relative(subject)": (
+        "戴着那顶礼帽的女人正在笑。",
+        "0-3 0-4 1-3 1-4 2-5 3-5 4-6 5-6 6-2 7-0 7-1 8-0 8-1 9-7 10-7 11-8 12-9",
+    ),
+    "passive": (
+        "狗正在被男人清洗。",
+        "0-0 0-1 1-2 1-3 2-2 2-3 3-5 4-6 4-7 5-6 5-7 6-4 7-4 8-8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("structure", "dictation"), [row[:2] for row in HAND_CHECKED])
+def test_hand_checked_chinese(structure: str, dictation: str) -> None:
+    author = Dictated(dictation)
+    _, starts = write_english(author.sentence(Structure(structure)))
+    chinese, links = write_chinese(author.plan, starts)
+    alignment = " ".join(f"{chinese}-{english}" for chinese, english in links)
+    assert (chinese, alignment) == CHINESE[structure]
 
 
 # An adjective, but no article or number, which can follow a relative pronoun ("den ein Nachbar").

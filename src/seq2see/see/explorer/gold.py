@@ -13,7 +13,7 @@ HELD_OUT = {split: count for split, count in CAPTIONS.items() if split != "train
 
 
 def has_gold(recipe: Recipe) -> bool:
-    """Whether a model translates the embedded captions, in either direction."""
+    """Whether a model translates the embedded captions, in any direction."""
     return recipe.data.corpus == "captions"
 
 
@@ -22,24 +22,22 @@ def gold(translator: Translator, text: str, translation: str) -> dict[str, Any]:
     nothing = {"gold": None, "gold_words": None}
     if not has_gold(translator.recipe):
         return nothing
-    turned = translator.recipe.data.source == "en"
-    german, english = (translation, text) if turned else (text, translation)
-    caption = _known().get((german, english))
+    data = translator.recipe.data
+    caption = _known(data.source, data.target).get((text, translation))
     if caption is None:
         return nothing
     source, target = captions.words(text), captions.words(translation)
-    links = [link[::-1] if turned else link for link in caption.alignment]
     return {
-        "gold": [list(link) for link in sorted(links)],
+        "gold": [list(link) for link in caption.alignment],
         "gold_words": {"source": source, "target": target},
     }
 
 
 @cache
-def _known() -> dict[tuple[str, str], Caption]:
+def _known(source: str, target: str) -> dict[tuple[str, str], Caption]:
     """Captions of the held-out sets, by their texts; made within a second or two, once."""
     return {
         (caption.source, caption.target): caption
         for split, count in HELD_OUT.items()
-        for caption in captions.generate(split, count)
+        for caption in captions.generate(split, count, languages=(source, target))
     }

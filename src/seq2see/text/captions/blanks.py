@@ -11,12 +11,13 @@ from seq2see.text.captions.lexicon import (
     ENDINGS,
     GENITIVE,
     KINDS,
+    NO_TERM,
     PLURAL,
     VERBS,
     Marks,
     Noun,
-    Pair,
     Structure,
+    Term,
     Verb,
     columns,
 )
@@ -111,7 +112,7 @@ class Examiner(Author):
         self,
         noun: Noun,
         case: int,
-        preposition: Pair = ("", ""),
+        preposition: Term = NO_TERM,
         article: str = "",
         plural: bool | None = None,
     ) -> Mention:
@@ -119,7 +120,7 @@ class Examiner(Author):
         singular_form, plural_form = (noun.german[number][case] for number in (False, True))
         if singular_form != plural_form:  # otherwise forms of both numbers could agree
             owner = None if case == GENITIVE else self.owner
-            self.slots += _noun_phrase_slots(mention, case, preposition[0], owner)
+            self.slots += _noun_phrase_slots(mention, case, preposition.german, owner)
         return mention
 
     def clause(
@@ -203,7 +204,7 @@ def _frame(verb: Verb) -> object:
         verb.particle,
         bool(verb.what),
         verb.case,
-        verb.via[0],
+        verb.via.german,
         bool(verb.whom),
         bool(verb.complements),
     )

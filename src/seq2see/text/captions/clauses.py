@@ -14,13 +14,14 @@ from seq2see.text.captions.lexicon import (
     GENITIVE,
     KINDS,
     MASCULINE,
+    NO_TERM,
     NOMINATIVE,
     PEOPLE,
     PERSONS,
     Marks,
     Noun,
-    Pair,
     Place,
+    Term,
     Verb,
     Words,
     verbs_with,
@@ -85,7 +86,7 @@ class ClauseWriter:
         self,
         noun: Noun,
         case: int,
-        preposition: Pair = ("", ""),
+        preposition: Term = NO_TERM,
         article: str = "",
         plural: bool | None = None,
     ) -> Mention:
@@ -97,23 +98,25 @@ class ClauseWriter:
         mention = noun_phrase(noun, plural, case, article, adjectives, preposition)
         if article != "owned":
             return mention
-        owner = self.mention(self.fresh(PEOPLE), GENITIVE, article="definite", plural=False).phrase
+        owner = self.mention(self.fresh(PEOPLE), GENITIVE, article="definite", plural=False)
         german, english = mention.phrase
-        return mention._replace(phrase=Phrase(german + owner.german, owner.english + english))
+        phrase = Phrase(german + owner.phrase.german, owner.phrase.english + english)
+        return mention._replace(phrase=phrase, owner=owner)
 
     def subject(self, nouns: Sequence[Noun], marks: Marks) -> Mention:
         """Write a subject: a noun phrase, perhaps with a relative clause, or two joined by und."""
         article = "definite" if marks & {"question", "negated"} else ""
         first = self.mention(self.fresh(nouns), NOMINATIVE, article=article)
         if "relative(subject)" in marks:
-            return first._replace(phrase=chain(first.phrase, self.relative(first, acting=True)))
+            phrase, relative = self.relative(first, acting=True)
+            return first._replace(phrase=chain(first.phrase, phrase), relative=relative)
         if first.noun.kind in PERSONS and not first.plural and self.random() < 0.06:
             second = self.mention(self.fresh(nouns), NOMINATIVE, article=article, plural=False)
             both = chain(first.phrase, gloss("und", "and"), second.phrase)
-            return first._replace(phrase=both, plural=True)
+            return first._replace(phrase=both, plural=True, partner=second)
         return first
 
-    def relative(self, head: Mention, acting: bool) -> Phrase:
+    def relative(self, head: Mention, acting: bool) -> tuple[Phrase, Clause]:
         """Write a relative clause on `head`; `acting` if it is the subject of the main clause."""
         group = "acting" if acting else "seen"
         if head.noun.kind not in BEINGS:
@@ -127,8 +130,9 @@ class ClauseWriter:
         else:
             pronoun = relative_pronoun(head, verb.case, verb.via)
             clause = self.clause(verb, marks, fixed_object=pronoun)
+        clause.gap = role
         german = (COMMA, *clause.german(role, final=True), COMMA)
-        return Phrase(german, tuple(clause.english(role)))
+        return Phrase(german, tuple(clause.english(role))), clause
 
     def clause(
         self,
@@ -141,45 +145,49 @@ class ClauseWriter:
         """Write a clause: verb, subject, objects, and adverbials with probability `extra`."""
         tense = tense_of(marks)
         subject = subject or self.subject(verb.what if tense == "passive" else verb.who, marks)
-        row = self._modal(marks) if tense == "modal" else verb.tenses[tense]
+        row, modal = self._modal(marks) if tense == "modal" else (verb.tenses[tense], "")
         conjugation = conjugate(verb, subject.plural, row)
         parts = {
             "subject": subject.phrase,
             "auxiliary": conjugation.auxiliary,
             "main": conjugation.main,
         }
-        clause = Clause(verb, subject, parts, conjugation)
+        clause = Clause(verb, subject, parts, conjugation, tense, modal)
         plural = self.random() < 0.15  # of the agent or recipient
         if tense == "passive":
-            agent = self.mention(self.fresh(verb.who), DATIVE, ("von", "by"), plural=plural)
-            parts["object"] = agent.phrase
+            by = Term("von", "by")
+            clause.object = self.mention(self.fresh(verb.who), DATIVE, by, plural=plural)
+            parts["object"] = clause.object.phrase
         elif fixed_object:
+            clause.object = fixed_object
             parts["object"] = fixed_object.phrase
         elif verb.what:
             self.add_object(clause, marks)
         if "negated" in marks and "negation" not in parts:
             parts["negation"] = gloss("nicht", "not")
         if verb.whom:
-            recipient = self.mention(self.fresh(verb.whom), DATIVE, ("", "to"), plural=plural)
-            parts["recipient"] = recipient.phrase
+            to = Term("", "to")
+            clause.recipient = self.mention(self.fresh(verb.whom), DATIVE, to, plural=plural)
+            parts["recipient"] = clause.recipient.phrase
         # After an English relative clause, an adverbial would seem to belong to that clause.
         self.add_adverbials(clause, tense, marks, 0 if "relative(object)" in marks else extra)
         return clause
 
-    def _modal(self, marks: Marks) -> str:
+    def _modal(self, marks: Marks) -> tuple[str, str]:
+        """Draw a modal verb: its row of tenses, and its Chinese."""
         group = "all"
         if "question" in marks:
             group = "ask"
         elif "aim" in marks:
             group = "aim"
-        modal: str = self.pick(DATA["modals"][group])
-        return modal
+        row, _, chinese = self.pick(DATA["modals"][group]).rpartition(" ")
+        return row, chinese
 
     def add_object(self, clause: Clause, marks: Marks) -> None:
         """Give the clause its object, with a relative clause if the marks ask for one."""
         verb = clause.verb
         # In front, only a masculine accusative shows that the object is not the subject.
-        patent = "fronted(object)" in marks and verb.case == ACCUSATIVE and not verb.via[0]
+        patent = "fronted(object)" in marks and verb.case == ACCUSATIVE and not verb.via.german
         noun = self.fresh(verb.masculines if patent else verb.what)
         article, plural = self._object_article(clause, noun, marks, patent)
         mention = self.mention(noun, verb.case, verb.via, article, plural)
@@ -191,8 +199,10 @@ class ClauseWriter:
             targets = (*german[0].targets, (negation.english[0], ((0, 0),)))
             german = (Piece(german[0].words, targets),)
         if "relative(object)" in marks:
-            clause.tail, relative = self.relative(mention, acting=False)
+            (clause.tail, relative), relative_clause = self.relative(mention, acting=False)
             english += relative
+            mention = mention._replace(relative=relative_clause)
+        clause.object = mention
         clause.parts["object"] = Phrase(german, english)
 
     def _object_article(
@@ -214,7 +224,7 @@ class ClauseWriter:
             return verb.article, plural
         if noun.owners in KINDS[subject.noun.kind]["of"]:
             chance = self.random()
-            if chance < 0.1 and not verb.via[0]:
+            if chance < 0.1 and not verb.via.german:
                 return "owned", plural
             return possessive(subject) if chance < 0.35 else "", plural
         return "", plural
@@ -224,23 +234,31 @@ class ClauseWriter:
         verb = clause.verb
         parts = clause.parts
         if "copula" in verb.traits:
-            parts["complement"] = gloss(*self.pick(clause.subject.noun.predicates))
+            self.add_state(clause, clause.subject.noun.predicates)
         elif verb.complements:
             goal = self.pick(verb.complements)
             while "errand" in marks and goal.group == "path":
                 goal = self.pick(verb.complements)  # nobody goes through a park to do something
             clause.goal = goal.group
-            parts["complement"] = self.place(goal)
+            clause.place = self.place(goal)
+            parts["complement"] = clause.place.phrase
         elif verb.places and ("fronted(place)" in marks or self.random() < extra):
-            parts["place"] = self.place(self.pick(verb.places))
+            clause.place = self.place(self.pick(verb.places))
+            parts["place"] = clause.place.phrase
         if "fronted(time)" in marks or (tense == "present" and self.random() < extra / 3):
-            parts["time"] = self.pick(TIMES)
+            parts["time"], clause.time = self.pick(TIMES)
         modifiable = tense in ("present", "perfect") and "negated" not in marks
         if verb.manners and modifiable and self.random() < 0.15:
-            parts["manner"] = gloss(*self.pick(verb.manners))
+            clause.manner = self.pick(verb.manners)
+            parts["manner"] = gloss(clause.manner.german, clause.manner.english)
 
-    def place(self, place: Place) -> Phrase:
+    def add_state(self, clause: Clause, states: Sequence[Term]) -> None:
+        """Give a clause of sein its complement, or another one."""
+        clause.state = self.pick(states)
+        clause.parts["complement"] = gloss(clause.state.german, clause.state.english)
+
+    def place(self, place: Place) -> Mention:
         """Write a prepositional phrase of place or direction."""
         article = self.pick(ARTICLES["places" if place.plural else "place"])
         self.used.add(place.noun.english[0])
-        return self.mention(place.noun, place.case, place.preposition, article, place.plural).phrase
+        return self.mention(place.noun, place.case, place.preposition, article, place.plural)

@@ -1,5 +1,7 @@
 """Sentences of the caption grammar: single clauses, and main clauses with a second one joined."""
 
+from typing import NamedTuple
+
 from seq2see.text.captions.clauses import ClauseWriter, tense_of
 from seq2see.text.captions.lexicon import (
     COPULA,
@@ -10,7 +12,15 @@ from seq2see.text.captions.lexicon import (
     Structure,
     verbs_with,
 )
-from seq2see.text.captions.phrases import COMMA, Clause, Phrase, chain, gloss, pronoun
+from seq2see.text.captions.phrases import COMMA, Clause, Phrase, chain, gloss, pronoun, stand_in
+
+
+class Plan(NamedTuple):
+    """Structure and clauses of a sentence, from which its Chinese is written."""
+
+    structure: Structure
+    main: Clause
+    other: Clause | None = None
 
 
 class Author(ClauseWriter):
@@ -19,6 +29,7 @@ class Author(ClauseWriter):
     def __init__(self, seed: str) -> None:
         super().__init__(seed)
         self.plural = False  # number of the main clause's subject in the latest sentence
+        self.plan: Plan  # clauses of the latest sentence
 
     def sentence(self, structure: Structure) -> Phrase:
         """Write a sentence of the given structure."""
@@ -30,6 +41,7 @@ class Author(ClauseWriter):
         inert = marks == {"relative(subject)"} and self.random() < 0.3
         verb = self.fresh(verbs_with(marks | {"inert"} if inert else marks))
         clause = self.clause(verb, marks, extra=0 if "negated" in marks else 0.35)
+        self.plan = Plan(structure, clause)
         self.plural = clause.subject.plural
         opening = "auxiliary" if "question" in marks else "subject"
         if structure.front in ("place", "time"):
@@ -48,11 +60,12 @@ class Author(ClauseWriter):
         main = self.clause(verb, marks, extra=0.2 if "event" in verb.traits else 0)
         self.plural = main.subject.plural
         other = self.other(main, other_marks)
+        self.plan = Plan(structure, main, other)
         subordinate = structure.join != "and"
         german = other.german("subject", final=subordinate)
         joined = Phrase(tuple(german), tuple(other.english()))
         sentence = Phrase(tuple(main.german(structure.front)), tuple(main.english()))
-        conjunction = gloss(*structure.conjunction)
+        conjunction = gloss(structure.conjunction.german, structure.conjunction.english)
         if structure.joined_first:
             return chain(conjunction, joined, gloss(",", ","), sentence)
         comma = Phrase((COMMA,) if subordinate else (), ())
@@ -63,12 +76,14 @@ class Author(ClauseWriter):
         if topic := marks & {"weather", "storm"}:
             verb = self.fresh(verbs_with(topic))
             sun = self.mention(SUN, NOMINATIVE)
-            subject = sun if verb.base == "scheinen" else sun._replace(phrase=gloss("es", "it"))
+            subject = (
+                sun if verb.base == "scheinen" else stand_in(sun, gloss("es", "it"), "expletive")
+            )
             return self.clause(verb, marks, subject)
         if marks & {"state", "mood"}:
             clause = self.clause(COPULA, marks, pronoun(main.subject))
             states = main.verb.reasons if "state" in marks else MOODS
-            clause.parts["complement"] = gloss(*self.pick(states))
+            self.add_state(clause, states)
             return clause
         if "same" not in marks:
             return self.clause(self.fresh(verbs_with(marks)), marks, extra=0.15)

@@ -8,8 +8,18 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 Words = tuple[str, ...]
-Pair = tuple[str, str]
 Marks = frozenset[str]
+
+
+class Term(NamedTuple):
+    """Word or preposition in each language."""
+
+    german: str
+    english: str
+    chinese: str = ""
+
+
+NO_TERM = Term("", "")
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 MASCULINE, NEUTER, FEMININE, PLURAL = range(4)  # the columns of the tables of endings
@@ -25,19 +35,14 @@ def column_words(column: str) -> Words:
     return tuple(column.split("_")) if column.strip("-") else ()
 
 
-def _pairs(rows: str) -> list[Pair]:
-    """Parse comma-separated rows of a German and an English word."""
-    pairs = []
-    for row in rows.split(", "):
-        if row:
-            german, english = row.split()
-            pairs.append((german, english))
-    return pairs
+def _terms(rows: str) -> list[Term]:
+    """Parse comma-separated rows of a German, an English and perhaps a Chinese word."""
+    return [Term(*row.split()) for row in rows.split(", ") if row]
 
 
-def _determiner(row: str) -> tuple[list[Words], list[Words], Pair]:
+def _determiner(row: str) -> tuple[list[Words], list[Words], tuple[str, str]]:
     """Parse a determiner: forms, endings of adjectives after it, English singular and plural."""
-    stem, table, adjective_table, english, english_plural = columns(row)
+    stem, table, adjective_table, english, english_plural, _ = columns(row)
     forms = [tuple(stem + ending for ending in endings) for endings in ENDINGS[table]]
     return forms, ENDINGS[adjective_table], (english, english_plural)
 
@@ -54,7 +59,12 @@ ORDERS = {name: row.split() for name, row in DATA["orders"].items()}
 ARTICLES = {name: row.split() for name, row in DATA["articles"].items()}
 ENDINGS = {name: [columns(row) for row in rows] for name, rows in DATA["endings"].items()}
 DETERMINERS = {name: _determiner(row) for name, row in DATA["determiners"].items()}
-MOODS = _pairs(DATA["moods"]["any"])
+CHINESE_DETERMINERS = {name: columns(row)[-1] for name, row in DATA["determiners"].items()}
+MATCHING = {
+    name: {noun: verb for verb, *nouns in map(str.split, rows.split(", ")) for noun in nouns}
+    for name, rows in DATA["matching"].items()
+}
+MOODS = _terms(DATA["moods"]["any"])
 
 
 class Noun:
@@ -62,7 +72,10 @@ class Noun:
 
     def __init__(self, kind: str, row: str) -> None:
         """Derive the forms from the noun's kind and its row of the lexicon."""
-        article, singular, genitive, plural, english, english_plural, *pronoun = columns(row)
+        forms, chinese, *pronoun = columns(row)[:6], *columns(row)[6:]
+        article, singular, genitive, plural, english, english_plural = forms
+        self.classifier = chinese[0]
+        self.chinese = chinese[1:]
         self.kind = kind
         self.gender = ("der", "das", "die").index(article)
         # Weak masculines (der Junge, den Jungen) have a genitive in -n.
@@ -79,14 +92,14 @@ class Noun:
         if style == "count":
             self.plural_articles = ARTICLES["beings" if kind in BEINGS else "things"]
         size, quality, colour = (
-            _pairs(KINDS[kind].get(slot, "")) for slot in ("size", "quality", "colour")
+            _terms(KINDS[kind].get(slot, "")) for slot in ("size", "quality", "colour")
         )
         self.predicates = quality + colour
         singles = [(word,) for word in size + quality + colour]
         doubles = [(first, second) for first in size for second in colour]
         # Drawn uniformly: three nouns in five have no adjective; one in four of the others has
         # two, where two suit it.
-        self.adjectives: list[tuple[Pair, ...]] = [
+        self.adjectives: list[tuple[Term, ...]] = [
             *singles * (3 * len(doubles) or 1),
             *doubles * len(singles),
         ]
@@ -97,10 +110,19 @@ class Place(NamedTuple):
     """Preposition in both languages with the case and the noun it governs."""
 
     group: str
-    preposition: Pair
+    preposition: Term
     case: int
     noun: Noun
     plural: bool
+
+
+class ChineseVerb(NamedTuple):
+    """Chinese patterns of a verb: o object, r recipient, m manner, v verb, * 了 in the perfect."""
+
+    base: str
+    done: str = ""
+    disposal: str = ""  # after 把 and the object
+    passive: str = ""
 
 
 class Verb:
@@ -117,13 +139,14 @@ class Verb:
             _nouns(row.get(role, "")) for role in ("who", "what", "whom")
         )
         german, case, english = columns(row.get("via", f"- {row.get('case', 'accusative')} -"))
-        self.via = (german, english)
+        self.via = Term(german, english)
+        self.chinese = ChineseVerb(*columns(row["zh"]))
         self.case = CASES[case]
         self.article = row.get("article", "")
         self.places = _places(f"places.{name}" for name in row.get("where", "").split())
         self.complements = _places(row.get("to", "").split())
-        self.manners = _pairs(DATA["manners"].get(row.get("how"), ""))
-        self.reasons = _pairs(row.get("why", ""))
+        self.manners = _terms(DATA["manners"].get(row.get("how"), ""))
+        self.reasons = _terms(row.get("why", ""))
         self.masculines = [noun for noun in self.what if noun.gender == MASCULINE]
         self.traits = self._traits(row)
         self.tenses = dict(DATA["tenses"])
@@ -163,11 +186,11 @@ class Structure:
         main, *joined = reversed(clauses) if self.joined_first else clauses
         self.marks = frozenset(main)
         self.join = ""
-        self.conjunction = ("-", "-")
+        self.conjunction = Term("-", "-")
         self.pairs: list[tuple[Marks, Marks]] = []
         if joined:
             self.join, *extra = joined[0]
-            [self.conjunction] = _pairs(JOINS[self.join]["words"])
+            [self.conjunction] = _terms(JOINS[self.join]["words"])
             for pair in JOINS[self.join]["pairs"]:
                 left, right = (frozenset(side.split()) for side in pair.split(" > "))
                 self.pairs.append((left | self.marks - {"plain"}, right | {*extra}))
@@ -190,9 +213,9 @@ def _places(groups: Iterable[str]) -> list[Place]:
     for name in groups:
         table, group = name.split(".")
         for row in DATA[table][group]:
-            german, english, *nouns = row.split()
+            german, english, chinese, *nouns = row.split()
             case = CASES[DATA["cases"].get(german, DATA["cases"][table])]
-            preposition = (german.strip("*"), english)
+            preposition = Term(german.strip("*"), english, chinese)
             plural = "*" in german
             places += [Place(group, preposition, case, NOUNS[noun], plural) for noun in nouns]
     return places

@@ -1,7 +1,9 @@
 """Phrases of the caption grammar: words of both languages and the links between them."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from seq2see.text.captions.lexicon import (
@@ -10,12 +12,13 @@ from seq2see.text.captions.lexicon import (
     ENDINGS,
     FEMININE,
     GENITIVE,
+    NO_TERM,
     NOMINATIVE,
     ORDERS,
     PERSONS,
     PLURAL,
     Noun,
-    Pair,
+    Term,
     Verb,
     Words,
     column_words,
@@ -44,11 +47,18 @@ class Phrase(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """Noun phrase with the noun and number that other words agree with."""
+    """Noun phrase with the noun and number that other words agree with, and what it is made of."""
 
     phrase: Phrase
     noun: Noun
     plural: bool
+    unit: Unit  # English words of the noun phrase alone
+    article: str = ""
+    adjectives: tuple[Term, ...] = ()
+    preposition: Term = NO_TERM
+    owner: "Mention | None" = None
+    partner: "Mention | None" = None  # joined by und
+    relative: "Clause | None" = None
 
 
 class Conjugation(NamedTuple):
@@ -69,8 +79,17 @@ class Clause:
     subject: Mention
     parts: dict[str, Phrase]
     conjugation: Conjugation
+    tense: str
+    modal: str = ""
     tail: Pieces = ()  # a relative clause moved behind the verb
     goal: str = ""
+    gap: str = ""  # part that is the relative pronoun
+    object: Mention | None = None  # in the passive, the agent
+    recipient: Mention | None = None
+    place: Mention | None = None  # or the complement
+    time: Pieces = ()  # in Chinese
+    manner: Term = NO_TERM
+    state: Term = NO_TERM
 
     def german(self, front: str = "", final: bool = False) -> list[Piece]:
         """Order the German clause: it opens with the part `front`; its verb is second or final."""
@@ -88,7 +107,7 @@ class Clause:
         """Order the English clause, which opens with the part `front`."""
         parts = self.parts
         units = [*parts[front].english] if front in parts else []
-        transitive = "object" in parts and not self.verb.via[0]
+        transitive = "object" in parts and not self.verb.via.german
         for name in ORDERS["english_transitive" if transitive else "english"]:
             if name != front and name in parts:
                 units += parts[name].english
@@ -123,21 +142,22 @@ def noun_phrase(
     plural: bool,
     case: int,
     article: str,
-    adjectives: tuple[Pair, ...],
-    preposition: Pair,
+    adjectives: tuple[Term, ...],
+    preposition: Term,
 ) -> Mention:
     """Inflect and translate a noun phrase, after a preposition if there is one."""
     column = PLURAL if plural else noun.gender
     forms, endings, translations = DETERMINERS[article]
     determiner = forms[case][column]
-    before = column_words(preposition[1])
+    before = column_words(preposition.english)
     translation = column_words(translations[plural])
-    steps = [(preposition[0], before), (determiner, translation)]
-    contraction = DATA["contractions"].get(f"{preposition[0]} {determiner}")
+    steps = [(preposition.german, before), (determiner, translation)]
+    contraction = DATA["contractions"].get(f"{preposition.german} {determiner}")
     if contraction and article == "definite":
         steps = [(contraction, before + translation)]
-    for stem, english in adjectives:
-        steps.append((stem.removesuffix("e") + endings[case][column], (english,)))
+    for adjective in adjectives:
+        form = adjective.german.removesuffix("e") + endings[case][column]
+        steps.append((form, (adjective.english,)))
     name = noun.english[plural]
     if case == GENITIVE:
         name = (*name[:-1], name[-1] + "'s")
@@ -153,7 +173,8 @@ def noun_phrase(
     for position, follower in enumerate(unit[1:]):
         if unit[position] == "a" and follower[0] in "aeiou":
             unit[position] = "an"
-    return Mention(Phrase((Piece(tuple(german), ((unit, tuple(links)),)),), (unit,)), noun, plural)
+    phrase = Phrase((Piece(tuple(german), ((unit, tuple(links)),)),), (unit,))
+    return Mention(phrase, noun, plural, unit, article, adjectives, preposition)
 
 
 @cache
@@ -184,7 +205,12 @@ def pronoun(antecedent: Mention) -> Mention:
     """Return the personal pronoun of an antecedent."""
     german = ("er", "es", "sie", "sie")[PLURAL if antecedent.plural else antecedent.noun.gender]
     english = "they" if antecedent.plural else antecedent.noun.pronoun
-    return antecedent._replace(phrase=gloss(german, english))
+    return stand_in(antecedent, gloss(german, english), "pronoun")
+
+
+def stand_in(mention: Mention, phrase: Phrase, article: str) -> Mention:
+    """Replace a noun phrase by a pronoun, named in place of the article."""
+    return Mention(phrase, mention.noun, mention.plural, phrase.english[0], article)
 
 
 def possessive(owner: Mention) -> str:
@@ -194,23 +220,36 @@ def possessive(owner: Mention) -> str:
     return f"{german} {english}"
 
 
-def relative_pronoun(head: Mention, case: int = NOMINATIVE, via: Pair = ("", "")) -> Mention:
+def relative_pronoun(head: Mention, case: int = NOMINATIVE, via: Term = NO_TERM) -> Mention:
     """Return the relative pronoun of a head noun, after the preposition of the clause's verb."""
     column = PLURAL if head.plural else head.noun.gender
-    german = (*column_words(via[0]), "d" + ENDINGS["relative"][case][column])
-    english = "which" if via[1] else "that"
+    german = (*column_words(via.german), "d" + ENDINGS["relative"][case][column])
+    english = "which" if via.english else "that"
     if head.noun.kind in PERSONS:
         english = "who" if case == NOMINATIVE else "whom"
-    unit = [*column_words(via[1]), english]
+    unit = [*column_words(via.english), english]
     links = ((0, 0), (1, 1))[: len(unit)]
-    return head._replace(phrase=Phrase((Piece(german, ((unit, links),)),), (unit,)))
+    phrase = Phrase((Piece(german, ((unit, links),)),), (unit,))
+    return stand_in(head, phrase, "relative")._replace(preposition=via)
 
 
-def _time(german: str, english: str, links: str) -> Phrase:
-    """Parse a fixed phrase of time with its links, such as "0-0 1-1"."""
+def spell(chinese: str, *targets: tuple[Unit, Sequence[int]]) -> Piece:
+    """Link every character of a Chinese text to all the given words of English units."""
+    places = range(len(chinese))
+    linked = [(unit, tuple(product(places, words))) for unit, words in targets if words]
+    return Piece(tuple(chinese), tuple(linked))
+
+
+def _time(german: str, english: str, links: str, chinese: str) -> tuple[Phrase, Pieces]:
+    """Parse a fixed phrase of time with its links, such as "0-0 1-1" or "今天/0 早上/1"."""
     unit = english.split()
     pairs = tuple((int(link[0]), int(link[2])) for link in links.split())
-    return Phrase((Piece(tuple(german.split()), ((unit, pairs),)),), (unit,))
+    phrase = Phrase((Piece(tuple(german.split()), ((unit, pairs),)),), (unit,))
+    spelled = []
+    for part in chinese.split():
+        text, _, word = part.partition("/")
+        spelled.append(spell(text, (unit, [int(word)] if word else range(len(unit)))))
+    return phrase, tuple(spelled)
 
 
 def sentence_text(words: list[str]) -> str:
@@ -244,12 +283,17 @@ def place_german(sentence: Phrase) -> tuple[list[str], list[int]]:
 def write_german(sentence: Phrase, english_starts: dict[int, int]) -> tuple[str, Links]:
     """Return the German text of a sentence and its links to the English words."""
     german, starts = place_german(sentence)
+    return sentence_text(german), link(sentence.german, starts, english_starts)
+
+
+def link(pieces: Iterable[Piece], starts: Iterable[int], english_starts: dict[int, int]) -> Links:
+    """List the links of pieces placed at `starts` to the English words."""
     links: list[tuple[int, int]] = []
-    for piece, start in zip(sentence.german, starts, strict=True):
+    for piece, start in zip(pieces, starts, strict=True):
         for unit, pairs in piece.targets:
             english_start = english_starts[id(unit)]
             links += [(start + source, english_start + target) for source, target in pairs]
-    return sentence_text(german), tuple(sorted(links))
+    return tuple(sorted(links))
 
 
 COMMA = Piece((",",))
