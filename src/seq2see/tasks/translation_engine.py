@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Literal, overload
 
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
+from seq2see.decoding.kept import kept
 from seq2see.decoding.long_text import Translation, translate
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.likelihood import Scored
 from seq2see.tasks.short_repr import short_repr
+from seq2see.text.documents import Lexicon
 from seq2see.text.specials import END
 from seq2see.text.tokenizers import Tokenizers
 
@@ -87,8 +89,23 @@ class TranslationEngine(ABC):
         def decode(sources: list[Ids]) -> list[list[Hypothesis]]:
             return self.hypotheses(sources, config, n_best)
 
+        def first(texts: Sequence[str]) -> list[list[Translation]]:
+            return translate(texts, decode, self.tokenizers, limit, first_line, warn)
+
+        def again(texts: Sequence[str]) -> list[list[Translation]]:
+            return translate(texts, decode, self.tokenizers, limit, first_line, lambda _: None)
+
         limit = self.recipe.data.max_length
-        return translate(strings("texts", texts), decode, self.tokenizers, limit, first_line, warn)
+        lines = strings("texts", texts)
+        if not self.recipe.decode.keep:
+            return first(lines)
+        return kept(lines, first, again, self.tokenizers.languages, self.lexicon)
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """The words that the model knows, if it has learned stand-ins for others."""
+        stand_ins = self.recipe.decode.keep and self.recipe.data.exchange
+        return self.tokenizers.lexicon if stand_ins else None
 
     @overload
     def translate(

@@ -12,12 +12,14 @@ from typing import Protocol
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
+from seq2see.text.documents.names import MOST, Lexicon
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Digest, Pairs
 from seq2see.text.progress import Progress, silent, watched
 from seq2see.text.subwords import Subwords
 from seq2see.text.words import Words
 
+LEXICON = "lexicon.txt"
 DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # char: every character
 # More text slows SentencePiece down and hardly changes its pieces.
 TRAINING_PAIRS = 200_000
@@ -56,6 +58,7 @@ class Tokenizers:
     languages: tuple[str, str] = ("", "")
     fingerprint: str = ""  # of the training text and settings; set by `load`
     pairs: int = 0  # that they were trained on; set by `train`
+    lexicon: Lexicon = Lexicon()  # the source words that subwords were trained on
 
 
 def train(
@@ -83,7 +86,8 @@ def train(
             share = f"{len(texts):,} of {whole:,} sentences"
         progress(f"training the tokenizer on {share}", None)
         subwords.append(Subwords.train(texts, config.kind, size))
-    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn))
+    lexicon = Lexicon.of(source for source, _ in drawn)
+    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn), lexicon=lexicon)
 
 
 def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
@@ -127,6 +131,9 @@ def save(
     for name, tokenizer in zip(names, (tokenizers.source, tokenizers.target), strict=False):
         write_atomically(directory / name, tokenizer.save)
         checksums[name] = sha256(directory / name)
+    if tokenizers.lexicon.words:
+        write_text(directory / LEXICON, tokenizers.lexicon.text())
+        checksums[LEXICON] = sha256(directory / LEXICON)
     about = {
         "kind": config.kind,
         "joint": len(names) == 1,
@@ -143,6 +150,8 @@ def load(directory: Path) -> Tokenizers:
     try:
         about = json.loads((directory / "tokenizer.json").read_bytes())
         names = _file_names(about["kind"], about["joint"])
+        if LEXICON in about["files"]:  # absent where words are the vocabulary
+            names.append(LEXICON)
         source, target = map(str, about["languages"])
         changed = [name for name in names if sha256(directory / name) != about["files"][name]]
     except OSError as error:
@@ -153,12 +162,17 @@ def load(directory: Path) -> Tokenizers:
         ) from None
     if changed:
         raise InputError(f"{directory / changed[0]}: its SHA-256 is not the one in tokenizer.json")
+    lexicon = Lexicon()
+    if names[-1] == LEXICON:
+        names.pop()
+        lexicon = Lexicon.read((directory / LEXICON).read_text(encoding="utf-8"))
     sides: list[Tokenizer]
     if about["kind"] == "words":
         sides = [Words.load(directory / names[0], source), Words.load(directory / names[1], target)]
     else:
         sides = [Subwords.load(directory / name) for name in names]
-    return Tokenizers(sides[0], sides[-1], (source, target), str(about.get("fingerprint")))
+    fingerprint = str(about.get("fingerprint"))
+    return Tokenizers(sides[0], sides[-1], (source, target), fingerprint, lexicon=lexicon)
 
 
 def checksums(directory: Path) -> dict[str, str]:
@@ -213,6 +227,6 @@ def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str)
     installed = util.find_spec(library) is not None  # if not, training raises the error
     version = metadata.version(library) if installed else None
     settings = config.model_dump(exclude={"sampling"})  # sampling leaves the pieces as they are
-    limits = [TRAINING_PAIRS, TRAINING_CHARACTERS]
+    limits = [TRAINING_PAIRS, TRAINING_CHARACTERS, MOST]
     about = [settings, source, target, library, version, digest, limits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
