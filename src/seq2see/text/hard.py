@@ -47,11 +47,11 @@ def generate(source: str, target: str, count: int = COUNT, seed: int = SEED) -> 
         chance = random.Random(f"hard/{seed}/{kind}/{languages[0]}")
         templates = tables["templates"][languages[0]][kind]
         fillers = Fillers(tables["fillers"], languages, chance)
-        made = (
-            _filled(kind, templates[number % len(templates)], fillers)
-            for number in range(count // len(KINDS))
-        )
-        sentences += made
+        made: dict[str, Hard] = {}  # by source, each once
+        while len(made) < count // len(KINDS):
+            one = _filled(kind, templates[len(made) % len(templates)], fillers)
+            made.setdefault(one.source, one)
+        sentences += made.values()
     return sentences
 
 

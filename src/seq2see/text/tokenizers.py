@@ -12,7 +12,7 @@ from typing import Protocol
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
-from seq2see.text.documents.names import MOST, Lexicon
+from seq2see.text.documents.names import EMPTY, MOST, Lexicon
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Digest, Pairs
 from seq2see.text.progress import Progress, silent, watched
@@ -58,7 +58,7 @@ class Tokenizers:
     languages: tuple[str, str] = ("", "")
     fingerprint: str = ""  # of the training text and settings; set by `load`
     pairs: int = 0  # that they were trained on; set by `train`
-    lexicon: Lexicon = Lexicon()  # the source words that subwords were trained on
+    lexicon: Lexicon = EMPTY  # the source words that subwords were trained on
 
 
 def train(
@@ -162,7 +162,7 @@ def load(directory: Path) -> Tokenizers:
         ) from None
     if changed:
         raise InputError(f"{directory / changed[0]}: its SHA-256 is not the one in tokenizer.json")
-    lexicon = Lexicon()
+    lexicon = EMPTY
     if names[-1] == LEXICON:
         names.pop()
         lexicon = Lexicon.read((directory / LEXICON).read_text(encoding="utf-8"))

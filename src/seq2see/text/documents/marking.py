@@ -10,6 +10,7 @@ from seq2see.text.documents.names import Lexicon
 from seq2see.text.documents.numbers import notations
 from seq2see.text.documents.pieces import Escape, Kind, Piece, parted, raw_of, text_of
 from seq2see.text.documents.protected import protected
+from seq2see.text.documents.quotes import MARKS, quotation_marks
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Marked(NamedTuple):
     start: int
     end: int
     kind: Kind
-    forms: tuple[str, ...]
+    forms: tuple[str, ...]  # the one to put it back in comes first
 
 
 def marked(pieces: Sequence[Piece], setting: Setting) -> list[Piece]:
@@ -68,7 +69,12 @@ def _spans(text: str, setting: Setting) -> list[Marked]:
         if span.kind == "number":
             forms = notations(written, setting.source, setting.target)
         spans.append(Marked(span.start, span.end, Kind.KEPT, forms))
-    return [*spans, *_words(text, end, len(text), setting, lexicon)]
+    spans += _words(text, end, len(text), setting, lexicon)
+    taken = {place for span in spans for place in range(span.start, span.end)}
+    for place, mark in quotation_marks(text, setting.target):
+        if place not in taken:
+            spans.append(Marked(place, place + 1, Kind.QUOTE, (mark, *MARKS)))
+    return sorted(spans, key=lambda span: span.start)
 
 
 def _words(
@@ -91,9 +97,9 @@ def _words(
 def _kept(pieces: Sequence[Piece], span: Marked, setting: Setting) -> list[Piece]:
     """Make one piece of a span, or one of each of its parts where markup comes between them."""
     whole = all(piece.text for piece in pieces)
-    if span.kind is Kind.TERM:
+    if span.kind in (Kind.TERM, Kind.QUOTE):
         raw = setting.escape(span.forms[0])
-        return [Piece(Kind.TERM, text_of(pieces), raw, span.forms)] if whole else [*pieces]
+        return [Piece(span.kind, text_of(pieces), raw, span.forms)] if whole else [*pieces]
     if whole:
         return [Piece(span.kind, text_of(pieces), raw_of(pieces), span.forms)]
     if span.kind is Kind.NAME:

@@ -100,3 +100,6 @@ def _is_noun(match: re.Match[str]) -> bool:
     return (
         bool(DETERMINER.fullmatch(" ".join(before))) or NOUN.search(match.group()[2:]) is not None
     )
+
+
+EMPTY = Lexicon()

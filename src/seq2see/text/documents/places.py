@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 def places(translation: str, pieces: Sequence[Piece]) -> tuple[list[Place], list[Piece]]:
     """Find kept pieces at places of their own, from left to right; the second list are lost."""
-    kept = [piece for piece in pieces if piece.kind in (Kind.KEPT, Kind.TERM, Kind.NAME)]
+    kept = [piece for piece in pieces if piece.forms]
     if not kept:
         return [], []
     taken = bytearray(len(translation))

@@ -58,7 +58,8 @@ def _rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     if not whole or not all(piece.kind is Kind.NAME for piece in lost):
         whole = ""
         second.append(_part_by_part(pieces, setting))
-    if translation and lost and setting.lexicon is not None:
+    stands_in = setting.lexicon is not None and all(piece.kind is not Kind.QUOTE for piece in lost)
+    if translation and lost and stands_in:
         second.append(_stood_in(sentence, lost))
     if translation and lost and all(map(repairable, lost)):
         second.append(_repaired(translation, sentence, lost))

@@ -2,12 +2,10 @@
 
 import random
 
-ONSETS = (
-    "b br c ch d dr f fl g gr h j k kl kr l m n p pr qu r s sch sh st str t th tr v w z".split()
-)
-VOWELS = [*"aeiou" * 4, *"y ai au ea ee ei eu ie oa ou ä ö ü á é í ó".split()]
-CODAS = "b ck d f g k l ld ll m n nd ng nn r rd rg rt s ss t tz x".split()
-DOMAINS = "com org net de eu info io co.uk ch fr".split()
+ONSETS = "b br c ch d dr f fl g gr h j k kl kr l m n p pr qu r s sch sh st str t th tr v w z"
+VOWELS = "a a a a e e e e i i i o o o u u y ai au ea ee ei eu ie oa ou ä ö ü á é í ó"
+CODAS = "b ck d f g k l ld ll m n nd ng nn r rd rg rt s ss t tz x"
+DOMAINS = ("com", "org", "net", "de", "eu", "info", "io", "co.uk", "ch", "fr")
 SCHEMES = ("https://", "http://", "www.", "https://www.")
 # Ranges of pictures that most fonts have.
 PICTURES = (range(0x1F600, 0x1F645), range(0x1F300, 0x1F321), range(0x1F400, 0x1F43F))
@@ -16,11 +14,13 @@ PICTURES += (range(0x1F345, 0x1F37F), range(0x1F680, 0x1F6A5), range(0x2600, 0x2
 
 def name(chance: random.Random) -> str:
     """A name of one to four syllables, with a capital."""
+    onsets, vowels, codas = ONSETS.split(), VOWELS.split(), CODAS.split()
     syllables = []
     for _ in range(chance.choice((1, 2, 2, 3, 3, 4))):
-        coda = chance.choice(CODAS) if chance.random() < 0.3 else ""
-        syllables.append(chance.choice(ONSETS) + chance.choice(VOWELS) + coda)
-    return ("".join(syllables) + chance.choice((*CODAS, "a", "o", "i", "e"))).capitalize()
+        coda = chance.choice(codas) if chance.random() < 0.3 else ""
+        syllables.append(chance.choice(onsets) + chance.choice(vowels) + coda)
+    end = chance.choice((*codas, "a", "o", "i", "e"))
+    return "".join([*syllables, end]).capitalize()
 
 
 def host(chance: random.Random) -> str:
