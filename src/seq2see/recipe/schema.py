@@ -15,6 +15,7 @@ from seq2see.recipe.toml import first_problem, override, read, written
 from seq2see.recipe.toml import shipped as shipped
 
 Paths = str | list[str]
+LARGE_VOCABULARY = 2000  # entries, of which 256 for bytes are few
 
 
 class DataConfig(Section):
@@ -111,6 +112,11 @@ class TokenizerConfig(Section):
     min_frequency: Count = 2  # of words; rarer ones are <unk>
     # Share of the training sentences that is segmented anew each epoch (Kudo, 2018).
     sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    # Of subwords: rare characters are spelled in bytes, and none is <unk>. By default for
+    # data.train and data.mix, if the vocabulary may have at least 2000 entries.
+    byte_fallback: bool | None = None
+    # Of subwords: numbers are spelled digit by digit. By default for data.train and data.mix.
+    split_digits: bool | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -122,6 +128,9 @@ class TokenizerConfig(Section):
             raise ValueError(
                 "tokenizer.joint is for subwords; words have one vocabulary per language"
             )
+        for key in ("byte_fallback", "split_digits"):
+            if self.kind == "words" and getattr(self, key):
+                raise ValueError(f"tokenizer.{key} is for subwords, not for tokenizer.kind 'words'")
         return self
 
 
@@ -246,6 +255,19 @@ class Recipe(Section):
             rule = "with [reduce] their positions change"
             raise ValueError(f"model.positions 'rotary' is for all tokens; {rule}")
         return self
+
+    @property
+    def segmentation(self) -> TokenizerConfig:
+        """The table [tokenizer] with the defaults that depend on the data.
+
+        The figures of the named corpora were measured without bytes and split digits.
+        """
+        keys = self.tokenizer
+        own = self.data.corpus is None and keys.kind != "words"
+        large = keys.size is None or keys.size >= LARGE_VOCABULARY
+        bytes_too = own and large if keys.byte_fallback is None else keys.byte_fallback
+        digits = own if keys.split_digits is None else keys.split_digits
+        return keys.model_copy(update={"byte_fallback": bytes_too, "split_digits": digits})
 
     @property
     def one_vocabulary(self) -> bool:

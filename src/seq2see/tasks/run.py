@@ -204,11 +204,14 @@ def _prepare(data: Data, folder: Path, start: Start, stages: Stages) -> list[Pat
     if world.main:
         run_directory.make(folder)
         run_directory.lock(folder, start.held)
-    for note in data.notes:
+    on_files = list(data.notes)
+    for note in on_files:
         stages.console.print(note, highlight=False, markup=False)
     saved = checkpoint.saved_in(folder / "checkpoints")
     if world.main:
         data.prepare(folder, start.parent)
+    for note in data.notes[len(on_files) :]:
+        stages.console.print(note, highlight=False, markup=False)
     names = world.share([path.name for path in saved])
     if not world.main:
         data.prepare(folder, start.parent)  # with the tokenizers that rank 0 has written

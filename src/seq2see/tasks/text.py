@@ -170,6 +170,7 @@ class TextData:
             self.corpus.keep(self.root == folder / "store")
             self.corpus = replace(self.corpus, keep=None)
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
+        self.notes = [*self.notes, *self.tokenizers.notes]
         self.encoded = self._store(folder)
         limit = self.task.recipe.data.max_length
         self.lines = fitting(self.encoded.sizes, limit, "train")
@@ -188,7 +189,13 @@ class TextData:
         train = self.corpus.train
         shared = None if self.root == folder / "store" else self.root
         pair, cached = tokenizers.cached(
-            recipe.tokenizer, *languages, train.pairs, folder, self.progress, train.digest, shared
+            recipe.segmentation,
+            *languages,
+            train.pairs,
+            folder,
+            self.progress,
+            train.digest,
+            shared,
         )
         if cached:
             return pair, "the cache"

@@ -6,12 +6,14 @@ import random
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seq2see.errors import InputError
+from seq2see.text import alphabet
 from seq2see.text.specials import BEGIN, END, PAD, SPECIALS, UNKNOWN
 from seq2see.text.words import without_surrogates
 
@@ -31,6 +33,8 @@ class Segmentations(NamedTuple):
 class Subwords:
     """SentencePiece model (Kudo 2018) whose first four pieces are the special symbols."""
 
+    note = ""  # on the characters of the training text; known after training alone
+
     def __init__(self, model: bytes) -> None:
         import sentencepiece
 
@@ -43,11 +47,26 @@ class Subwords:
         self._segmentations: dict[str, Segmentations] = {}
 
     @classmethod
-    def train(cls, texts: Iterable[str], kind: str, size: int) -> "Subwords":
-        """Learn the pieces; equal text, kind and size give equal bytes."""
+    def train(
+        cls,
+        texts: Sequence[str],
+        kind: str,
+        size: int,
+        byte_fallback: bool = False,
+        split_digits: bool = False,
+    ) -> "Subwords":
+        """Learn the pieces; equal text and settings give equal bytes.
+
+        Without `byte_fallback`, every character of the text is a piece (a small "char" vocabulary
+        drops the rarest), and any other one is <unk>. With it, rare characters are spelled in
+        bytes, so that the text trains the pieces of these, too.
+        """
         import sentencepiece
 
         model = io.BytesIO()
+        counts: Counter[str] = Counter()
+        if byte_fallback or split_digits:
+            counts = alphabet.characters(map(_normalise, texts))
         specials: dict[str, Any] = {
             "bos_id": BEGIN,
             "eos_id": END,
@@ -63,20 +82,21 @@ class Subwords:
                 model_type=kind,
                 vocab_size=size,
                 hard_vocab_limit=kind == "bpe",  # other kinds: a small corpus gives fewer pieces
-                # Every character of the training text is a piece (a small "char" vocabulary
-                # drops the rarest), and any other character is <unk>. Byte fallback would spell
-                # it in 256 pieces whose embeddings no training sentence ever updates.
-                character_coverage=1.0,
-                byte_fallback=False,
+                byte_fallback=byte_fallback,
                 normalization_rule_name="identity",  # NFKC would rewrite …, ½ and ，
                 max_sentence_length=1 << 16,
                 num_threads=4,  # fixed, since the sums of unigram training depend on it
                 minloglevel=3,  # its warnings reach the user as our errors
                 **specials,
+                **_alphabet_options(counts, kind, size, byte_fallback, split_digits),
             )
         except RuntimeError as error:
             raise InputError(_explain(str(error), size)) from None
-        return cls(model.getvalue())
+        trained = cls(model.getvalue())
+        if byte_fallback:
+            spelled = [char for char in counts if trained._model.piece_to_id(char) == UNKNOWN]
+            trained.note = alphabet.note(counts, spelled)
+        return trained
 
     def __len__(self) -> int:
         return len(self._scores)
@@ -87,7 +107,7 @@ class Subwords:
     def decode(self, ids: Sequence[int]) -> str:
         size = len(self)
         known = [id if 0 <= id < size else UNKNOWN for id in ids if id not in (BEGIN, END, PAD)]
-        text = str(self._model.decode(known))
+        text = str(self._model.decode(known)).replace("\0", "\ufffd")  # the piece of the byte 0
         return " ".join(text.split())  # a model may emit superfluous space marks
 
     def pieces(self, text: str) -> list[str]:
@@ -138,6 +158,23 @@ class Subwords:
 def _normalise(text: str) -> str:
     """Compose accents (NFC) and collapse white space: text that looks equal encodes equally."""
     return " ".join(unicodedata.normalize("NFC", without_surrogates(text)).split())
+
+
+def _alphabet_options(
+    counts: Counter[str], kind: str, size: int, byte_fallback: bool, split_digits: bool
+) -> dict[str, Any]:
+    """SentencePiece's options on characters; those at their default are left out of the model."""
+    options: dict[str, Any] = {"character_coverage": 1.0}
+    digits: list[str] = []
+    if split_digits:
+        options["split_digits"] = True  # 0 to 9
+    if split_digits and kind != "char":
+        options["user_defined_symbols"] = digits = alphabet.digits(counts)
+    if byte_fallback:
+        chosen = alphabet.frequent(counts, size)
+        options["character_coverage"] = alphabet.coverage(counts)
+        options["required_chars"] = "".join(char for char in chosen if char not in digits)
+    return options
 
 
 def _explain(message: str, size: int) -> str:

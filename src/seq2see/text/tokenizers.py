@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata, util
 from pathlib import Path
 from typing import Protocol
@@ -59,6 +59,7 @@ class Tokenizers:
     fingerprint: str = ""  # of the training text and settings; set by `load`
     pairs: int = 0  # that they were trained on; set by `train`
     lexicon: Lexicon = EMPTY  # the source words that subwords were trained on
+    notes: tuple[str, ...] = ()  # remarks for the user on the training text
 
 
 def train(
@@ -78,16 +79,22 @@ def train(
     if config.joint:
         sides = [sides[0] + sides[1]]
     size = config.size or DEFAULT_SIZE[config.kind]
+    bytes_and_digits = bool(config.byte_fallback), bool(config.split_digits)
     subwords = []
-    for texts in sides:
+    notes = []
+    for texts, language in zip(sides, languages, strict=False):
         whole = len(pairs) * (3 - len(sides))
         share = f"{len(texts):,} sentences"
         if len(texts) < whole:
             share = f"{len(texts):,} of {whole:,} sentences"
         progress(f"training the tokenizer on {share}", None)
-        subwords.append(Subwords.train(texts, config.kind, size))
+        trained = Subwords.train(texts, config.kind, size, *bytes_and_digits)
+        subwords.append(trained)
+        if trained.note:
+            notes.append(trained.note if config.joint else f"{language}: {trained.note}")
     lexicon = Lexicon.of(source for source, _ in drawn)
-    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn), lexicon=lexicon)
+    pair = Tokenizers(subwords[0], subwords[-1], languages, lexicon=lexicon)
+    return replace(pair, pairs=len(drawn), notes=tuple(notes))
 
 
 def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
@@ -140,6 +147,7 @@ def save(
         "languages": tokenizers.languages,
         "sizes": [len(tokenizers.source), len(tokenizers.target)],
         "fingerprint": fingerprint,
+        "notes": tokenizers.notes,
         "files": checksums,
     }
     write_text(directory / "tokenizer.json", json.dumps(about, indent=2) + "\n")
@@ -153,6 +161,7 @@ def load(directory: Path) -> Tokenizers:
         if LEXICON in about["files"]:  # absent where words are the vocabulary
             names.append(LEXICON)
         source, target = map(str, about["languages"])
+        notes = tuple(map(str, about.get("notes", ())))
         changed = [name for name in names if sha256(directory / name) != about["files"][name]]
     except OSError as error:
         raise InputError(f"{error.filename}: cannot read the tokenizer: {error.strerror}") from None
@@ -172,7 +181,8 @@ def load(directory: Path) -> Tokenizers:
     else:
         sides = [Subwords.load(directory / name) for name in names]
     fingerprint = str(about.get("fingerprint"))
-    return Tokenizers(sides[0], sides[-1], (source, target), fingerprint, lexicon=lexicon)
+    pair = Tokenizers(sides[0], sides[-1], (source, target), fingerprint)
+    return replace(pair, lexicon=lexicon, notes=notes)
 
 
 def checksums(directory: Path) -> dict[str, str]:
@@ -227,6 +237,9 @@ def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str)
     installed = util.find_spec(library) is not None  # if not, training raises the error
     version = metadata.version(library) if installed else None
     settings = config.model_dump(exclude={"sampling"})  # sampling leaves the pieces as they are
+    for key in ("byte_fallback", "split_digits"):
+        if not settings[key]:
+            del settings[key]  # as in the fingerprints of versions without these keys
     limits = [TRAINING_PAIRS, TRAINING_CHARACTERS, MOST]
     about = [settings, source, target, library, version, digest, limits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
