@@ -47,8 +47,8 @@ class DataConfig(Section):
     limit: Count | None = None  # training pairs to use; captions, scenes: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
     # Share of the training pairs with names or numbers on both sides that get other ones, or
-    # stand-ins for what a translation must keep; a third as many others get copies of addresses and
-    # pictures on both sides, quotation marks, or a source in lower case. Drawn for (seed, line).
+    # stand-ins for what a translation must keep; of the others, a third as many get an address or
+    # a picture on both sides, quotation marks, or a source in lower case. Drawn for (seed, line).
     exchange: Share = 0.0
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted
     # classify: the language, or the grammatical number of a caption's subject

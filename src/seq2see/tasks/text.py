@@ -172,6 +172,10 @@ class TextData:
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
         self.notes = [*self.notes, *self.tokenizers.notes]
         self.encoded = self._store(folder)
+        if counts := dict(self.encoded.exchanged):
+            pairs = f"exchanged in {counts.pop('pairs'):,} of {len(self.encoded):,} training pairs"
+            kinds = " · ".join(f"{count:,} {kind}" for kind, count in counts.items())
+            self.notes = [*self.notes, f"{pairs}: {kinds}"]
         limit = self.task.recipe.data.max_length
         self.lines = fitting(self.encoded.sizes, limit, "train")
         self.validation = self.task.held_out(self.tokenizers, self.corpus.val)

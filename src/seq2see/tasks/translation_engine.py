@@ -104,8 +104,8 @@ class TranslationEngine(ABC):
     @property
     def lexicon(self) -> Lexicon | None:
         """The words that the model knows, if it has learned stand-ins for others."""
-        stand_ins = self.recipe.decode.keep and self.recipe.data.exchange
-        return self.tokenizers.lexicon if stand_ins else None
+        keeps = self.recipe.decode.keep and self.recipe.data.exchange
+        return self.tokenizers.lexicon if keeps else None
 
     @overload
     def translate(

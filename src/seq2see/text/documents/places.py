@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seq2see.text.documents.glossary import LETTER
-from seq2see.text.documents.pieces import Kind, Piece
+from seq2see.text.documents.pieces import Piece
 from seq2see.text.documents.protected import Span, protected
 
 WORD = re.compile(LETTER)
