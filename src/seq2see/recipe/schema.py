@@ -46,9 +46,7 @@ class DataConfig(Section):
     overlap: Literal["drop", "keep"] = "drop"
     limit: Count | None = None  # training pairs to use; captions, scenes: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
-    # Share of the training pairs with names or numbers on both sides that get other ones, or
-    # stand-ins for what a translation must keep; of the others, a third as many get an address or
-    # a picture on both sides, quotation marks, or a source in lower case. Drawn for (seed, line).
+    # Share of the pairs with names or numbers on both sides that get others in training.
     exchange: Share = 0.0
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted
     # classify: the language, or the grammatical number of a caption's subject
@@ -209,8 +207,7 @@ class DecodeConfig(Section):
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # α; 0 for none
     max_ratio: Annotated[float, Field(gt=0, le=100.0)] = 2.0  # at most ratio × source tokens + 10
     min_length: Whole = 0  # target tokens before </s> is allowed
-    # Search again where a translation has lost a number, an address, an emoji or, of a model with
-    # data.exchange, a name; translate sentences in capitals in lower case.
+    # Search again for numbers, addresses and, with data.exchange, names that were lost.
     keep: bool = True
 
 

@@ -56,7 +56,7 @@ def generate(source: str, target: str, count: int = COUNT, seed: int = SEED) -> 
 
 
 class Fillers:
-    """What fills the slots of templates, drawn at random."""
+    """Words, numbers and addresses for the slots of templates, drawn at random."""
 
     def __init__(
         self, tables: Mapping[str, Any], languages: tuple[str, str], chance: random.Random

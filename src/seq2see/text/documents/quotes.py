@@ -7,12 +7,13 @@ from seq2see.text.documents.sentences import base
 
 MARKS = tuple('"„“”«»')
 PAIR = re.compile(r'"(?=\S)[^"]*+"|„[^„“”"]*+[“”"]|“[^“”]*+”|«[^«»]*+»|»[^«»]*+«')
-OF_LANGUAGE = {"de": "„“", "fr": "«»", "ja": "「」", "zh": "“”"}
+USUAL = ('"', '"')
+OF_LANGUAGE = {"de": ("„", "“"), "fr": ("«", "»"), "zh": ("“", "”")}
 
 
 def quotation_marks(text: str, target: str) -> Iterator[tuple[int, str]]:
     """Yield the place of each mark of a pair, and the mark of the target language."""
-    opening, closing = OF_LANGUAGE.get(base(target), '""')
+    opening, closing = OF_LANGUAGE.get(base(target), USUAL)
     for match in PAIR.finditer(text):
         yield match.start(), opening
         yield match.end() - 1, closing

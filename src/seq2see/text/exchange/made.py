@@ -8,8 +8,10 @@ CODAS = "b ck d f g k l ld ll m n nd ng nn r rd rg rt s ss t tz x"
 DOMAINS = ("com", "org", "net", "de", "eu", "info", "io", "co.uk", "ch", "fr")
 SCHEMES = ("https://", "http://", "www.", "https://www.")
 # Ranges of pictures that most fonts have.
-PICTURES = (range(0x1F600, 0x1F645), range(0x1F300, 0x1F321), range(0x1F400, 0x1F43F))
-PICTURES += (range(0x1F345, 0x1F37F), range(0x1F680, 0x1F6A5), range(0x2600, 0x2604))
+PICTURES = (
+    *(range(0x1F600, 0x1F645), range(0x1F300, 0x1F321), range(0x1F400, 0x1F43F)),
+    *(range(0x1F345, 0x1F37F), range(0x1F680, 0x1F6A5), range(0x2600, 0x2604)),
+)
 
 
 def name(chance: random.Random) -> str:

@@ -42,7 +42,7 @@ class Exchange:
         self.counts: Counter[str] = Counter()
 
     def settings(self) -> dict[str, Any]:
-        """What the changes depend on, beside the pairs."""
+        """Everything that the changes depend on, beside the pairs."""
         return {"exchange": [VERSION, self.share, self.seed, *self.languages]}
 
     def of(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
@@ -102,7 +102,7 @@ class Exchange:
 
 
 def _shared(sides: Sequence[Spans]) -> dict[str, tuple[list[Span], list[Span]]]:
-    """What occurs on both sides, equally often."""
+    """Select spans that occur on both sides, equally often."""
     source, target = sides
     return {
         key: (spans, target[key])
