@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from seq2see.decoding.kept import kept
 from seq2see.decoding.long_text import Translation
 from seq2see.text.documents import Lexicon
+from seq2see.text.documents.standins import STAND_INS
 
-LEXICON = Lexicon.of(["Das Haus, die Tür, das Auto"])
+LEXICON = Lexicon.of(["Das Haus, die Tür, das Auto"], STAND_INS)
 
 
 class Searching:

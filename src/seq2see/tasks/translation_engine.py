@@ -4,6 +4,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, overload
 
@@ -15,6 +16,7 @@ from seq2see.recipe.schema import Recipe
 from seq2see.scoring.likelihood import Scored
 from seq2see.tasks.short_repr import short_repr
 from seq2see.text.documents import Lexicon
+from seq2see.text.documents.standins import STAND_INS
 from seq2see.text.specials import END
 from seq2see.text.tokenizers import Tokenizers
 
@@ -103,9 +105,11 @@ class TranslationEngine(ABC):
 
     @property
     def lexicon(self) -> Lexicon | None:
-        """The words that the model knows, if it has learned stand-ins for others."""
-        keeps = self.recipe.decode.keep and self.recipe.data.exchange
-        return self.tokenizers.lexicon if keeps else None
+        """The words that the model knows, and those that it has learned to copy."""
+        lexicon = self.tokenizers.lexicon
+        if not self.recipe.decode.keep or not lexicon.words:
+            return None
+        return replace(lexicon, stand_ins=STAND_INS) if self.recipe.data.exchange else lexicon
 
     @overload
     def translate(

@@ -12,7 +12,7 @@ from typing import Protocol
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
-from seq2see.text.documents.names import EMPTY, MOST, Lexicon
+from seq2see.text.documents.names import EMPTY, MOST, Lexicon, common_names
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Digest, Pairs
 from seq2see.text.progress import Progress, silent, watched
@@ -92,7 +92,7 @@ def train(
         subwords.append(trained)
         if trained.note:
             notes.append(trained.note if config.joint else f"{language}: {trained.note}")
-    lexicon = Lexicon.of(source for source, _ in drawn)
+    lexicon = Lexicon.of((source for source, _ in drawn), common_names(drawn))
     pair = Tokenizers(subwords[0], subwords[-1], languages, lexicon=lexicon)
     return replace(pair, pairs=len(drawn), notes=tuple(notes))
 

@@ -4,10 +4,12 @@ import pytest
 
 from seq2see.text.documents import Lexicon, run, translate_document, translate_line
 from seq2see.text.documents.capitals import in_capitals
+from seq2see.text.documents.names import common_names
 from seq2see.text.documents.quotes import quotation_marks
+from seq2see.text.documents.standins import STAND_INS
 
 KNOWN = ["Herr Tom traf gestern seine alte Lehrerin im Haus.", "Die Tür und der Garten."]
-LEXICON = Lexicon.of(KNOWN)
+LEXICON = Lexicon.of(KNOWN, STAND_INS)
 
 
 def names(text: str, language: str = "de") -> list[str]:
@@ -37,7 +39,10 @@ def test_a_lexicon_is_read_as_it_was_written() -> None:
 
 
 def line(text: str, english: dict[str, str], lexicon: Lexicon | None = LEXICON) -> str:
-    return run(translate_line(text, "de", "en", lexicon), lambda texts: [english[t] for t in texts])
+    return run(
+        translate_line(text, "de", "en", lexicon),
+        lambda texts: [english.get(t, "?") for t in texts],
+    )
 
 
 def test_a_lost_name_is_translated_by_a_stand_in() -> None:
@@ -57,7 +62,37 @@ def test_a_name_that_no_stand_in_keeps_changes_nothing(other: str) -> None:
 
 def test_a_stand_in_that_the_text_has_is_not_used() -> None:
     text = "Herr Kowalczyk traf X1."
-    assert line(text, {text: "He met X1.", "Herr X2 traf X1.": "X2 met X1."}) == "Kowalczyk met X1."
+    english = {text: "He met X1.", "Herr X2 traf X1.": "X2 met X1."}
+    assert line(text, english) == "Kowalczyk met X1."
+
+
+def test_other_stand_ins_are_tried() -> None:
+    text = "Wir fahren nach Okonkwo."
+    lexicon = Lexicon.of([*KNOWN, "Wir fahren nach"], ("Tom", "Boston"))
+    english = {
+        text: "We go to it.",
+        "Wir fahren nach Tom.": "We go.",
+        "Wir fahren nach Boston.": "We go to Boston.",
+    }
+    assert line(text, english, lexicon) == "We go to Okonkwo."
+
+
+def test_names_do_not_stand_in_for_numbers() -> None:
+    text = "Tom hat 17 Türen."
+    asked: list[str] = []
+
+    def translate(texts: list[str]) -> list[str]:
+        asked.extend(texts)
+        return ["?" for _ in texts]
+
+    run(translate_line(text, "de", "en", Lexicon.of([text], ("Anna", "Boston"))), translate)
+    assert not any("Anna" in one or "Boston" in one for one in asked)
+
+
+def test_common_names_are_those_that_translations_keep() -> None:
+    pairs = [("Tom liebt Marie in Wien.", "Tom loves Mary in Vienna.")] * 12
+    pairs += [("Anna geht.", "Anna goes.")] * 11 + [("Paul geht.", "Paul goes.")] * 3
+    assert common_names(pairs) == ("Tom", "Anna")
 
 
 def test_a_stand_in_is_better_than_parts() -> None:
@@ -68,7 +103,7 @@ def test_a_stand_in_is_better_than_parts() -> None:
         "Schreib bitte an": "Write at",
         "Tom.": "Tom.",
     }
-    lexicon = Lexicon.of([text])
+    lexicon = Lexicon.of([text], STAND_INS)
     assert line(text, english, lexicon) == "Please write to a@b.de, Tom."
     assert line(text, english, None) == "Write at a@b.de, Tom."
 

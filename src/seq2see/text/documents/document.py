@@ -25,7 +25,7 @@ def translate_document(
 ) -> Steps[str]:
     """Translate a document between languages, given by their codes.
 
-    The lexicon is that of a model that has learned stand-ins; names outside it are kept.
+    With a model's lexicon, names outside it are kept, too.
     Yields texts to translate, at most twice, and returns the document; see `run`.
     """
     if format not in ("text", "html"):

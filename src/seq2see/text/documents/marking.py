@@ -17,7 +17,7 @@ from seq2see.text.documents.quotes import MARKS, quotation_marks
 class Setting:
     """Languages and glossary of a translation, the writing of its format, and what the model knows.
 
-    The lexicon is that of a model that has learned stand-ins: it keeps names, the words outside it.
+    With a lexicon, names outside it are kept, and its stand-ins take the place of what was lost.
     """
 
     source: str

@@ -58,9 +58,8 @@ def _rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     if not whole or not all(piece.kind is Kind.NAME for piece in lost):
         whole = ""
         second.append(_part_by_part(pieces, setting))
-    stands_in = setting.lexicon is not None and all(piece.kind is not Kind.QUOTE for piece in lost)
-    if translation and lost and stands_in:
-        second.append(_stood_in(sentence, lost))
+    if translation and lost and setting.lexicon is not None:
+        second.append(_stood_in(sentence, lost, setting.lexicon.stand_ins))
     if translation and lost and all(map(repairable, lost)):
         second.append(_repaired(translation, sentence, lost))
     results = yield from together(second)
@@ -92,16 +91,18 @@ def _repaired(translation: str, sentence: Sentence, lost: Sequence[Piece]) -> St
     return sentence.written(text)
 
 
-def _stood_in(sentence: Sentence, lost: Sequence[Piece]) -> Steps[str]:
+def _stood_in(sentence: Sentence, lost: Sequence[Piece], words: Sequence[str]) -> Steps[str]:
     """Translate a sentence with stand-ins for what is lost; nothing if that fails."""
-    chosen = stand_ins(sentence.pieces, lost)
-    if not chosen:
+    tries = stand_ins(sentence.pieces, lost, words)
+    if not tries:
         return ""
-    (translation,) = yield [_asked(with_stand_ins(sentence.pieces, chosen))]
-    text = restored(_one_line(translation), chosen)
-    if text is None or places(text, sentence.pieces)[1]:
-        return ""
-    return sentence.written(text)
+    asked = [_asked(with_stand_ins(sentence.pieces, chosen)) for chosen in tries]
+    translations = yield asked
+    for translation, chosen in zip(translations, tries, strict=True):
+        text = restored(_one_line(translation), chosen)
+        if text is not None and not places(text, sentence.pieces)[1]:
+            return sentence.written(text)
+    return ""
 
 
 def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:

@@ -1,6 +1,6 @@
 """Stand-ins: words that take the place of what a translation lost, and give it back.
 
-A model whose recipe has `data.exchange` was trained to copy them.
+They are frequent names of the training text, or those that `data.exchange` has put into it.
 """
 
 import re
@@ -9,17 +9,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from seq2see.text.documents.pieces import Kind, Piece, text_of
 from seq2see.text.documents.places import ends_words
 
-COUNT = 9  # the model learns so many
-STAND_INS = tuple(f"X{number}" for number in range(1, COUNT + 1))
+STAND_INS = tuple(f"X{number}" for number in range(1, 10))  # of data.exchange
+TRIES = 3  # ways to choose stand-ins
 
 
-def stand_ins(pieces: Sequence[Piece], lost: Iterable[Piece]) -> dict[str, Piece]:
-    """Choose a stand-in for each lost piece, in their order; none if there are not enough."""
+def stand_ins(
+    pieces: Sequence[Piece], lost: Sequence[Piece], words: Sequence[str]
+) -> list[dict[str, Piece]]:
+    """Choose stand-ins for the lost pieces, in their order, in several ways; none may do."""
     text = text_of(pieces)
-    free = [word for word in STAND_INS if word not in text]
+    free = [word for word in words if word not in text]
+    if len(lost) > len(free) or not all(_replaceable(piece, words) for piece in lost):
+        return []
     wanted = {id(piece) for piece in lost}
     replaced = [piece for piece in pieces if id(piece) in wanted]
-    return dict(zip(free, replaced, strict=False)) if len(replaced) <= len(free) else {}
+    tries = range(min(TRIES, len(free)))
+    return [dict(zip(free[first:] + free[:first], replaced, strict=False)) for first in tries]
+
+
+def _replaceable(piece: Piece, words: Sequence[str]) -> bool:
+    """Tell whether a word can stand in for a piece; a name cannot, for a number."""
+    if piece.kind is Kind.QUOTE:
+        return False
+    return words == STAND_INS or piece.kind is Kind.NAME or any(map(str.isalpha, piece.text))
 
 
 def with_stand_ins(pieces: Iterable[Piece], chosen: Mapping[str, Piece]) -> list[Piece]:

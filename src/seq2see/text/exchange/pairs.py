@@ -22,8 +22,8 @@ from seq2see.text.lines import Pair
 
 VERSION = 1  # of the changes
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-STOOD_IN = 0.4  # of the pairs with numbers or names, these become stand-ins
-VARIED = 1 / 3  # of the share: other pairs, and pairs with numbers or names that are varied, too
+STOOD_IN = 0.6  # of the pairs with numbers or names, these become stand-ins
+VARIED = 1 / 4  # of the share: other pairs, and pairs with numbers or names that are varied, too
 QUOTES = {"de": ("„“", "„“", '""', "»«"), "fr": ("«»", '""'), "zh": ("“”",)}
 USUAL_QUOTES = ('""', '""', "“”")
 
@@ -89,7 +89,7 @@ class Exchange:
 
     def _with_copy(self, pair: Pair, chance: random.Random) -> Pair:
         """Put an address, a picture or a stand-in at the beginning or the end of both sides."""
-        draw = chance.choice((made.url, made.email, made.emoji, made.emoji, None, None))
+        draw = chance.choice((made.url, made.email, made.emoji, made.emoji, *[None] * 4))
         copy = chance.choice(STAND_INS) if draw is None else draw(chance)
         form = chance.choice(("{1} {0}", "{0} {1}", "{0} {1}", "{0} ({1})", "{1}: {0}"))
         source, target = (
