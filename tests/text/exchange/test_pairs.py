@@ -75,7 +75,4 @@ def test_pairs_with_nothing_in_common_are_varied_more_rarely() -> None:
 
 def test_function_words_and_a_single_one_stay() -> None:
     pairs = [("In 1 Stunde.", "In 1 hour.")] * 100
-    assert all(
-        target.count("1") == 1 for _, target in exchanged(pairs, 0.9) if "http" not in target
-    )
     assert all("In 1 hour" in target for _, target in exchanged(pairs, 0.9))
