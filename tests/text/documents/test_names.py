@@ -23,6 +23,7 @@ def names(text: str, language: str = "de") -> list[str]:
         ("Anna-Lena Warrington traf Okonkwo", ["Anna-Lena Warrington", "Okonkwo"]),
         ("Die Zahnbürste und der Gartenzaun", []),  # after an article: no name
         ("Lehrerin, Gartens, Gärten, Gartenlehrerin", ["Gärten"]),
+        ("Herr Jungmeier traf Wahrungen.", ["Jungmeier"]),  # an ending of nouns
         ("traf gestern xyz", []),
     ],
 )
@@ -35,7 +36,8 @@ def test_an_empty_lexicon_knows_no_names() -> None:
 
 
 def test_a_lexicon_is_read_as_it_was_written() -> None:
-    assert Lexicon.read(LEXICON.text()) == LEXICON
+    for lexicon in (LEXICON, Lexicon.of(KNOWN)):
+        assert Lexicon.read(lexicon.text()) == lexicon
 
 
 def line(text: str, english: dict[str, str], lexicon: Lexicon | None = LEXICON) -> str:

@@ -23,7 +23,7 @@ DETERMINER = re.compile(
     r"(?:e[mnrs]?)?|keine?|im|am|ans|ins|zu[mr]|vom|beim|zwei|drei|vier|\d+)\s+",
     re.IGNORECASE,
 )
-NOUN = re.compile(r"(?:ung|heit|keit|schaft|ismus|tion|tät|nis|chen|lein)(?:e|en|s|se|sen)?")
+NOUN = re.compile(r"(?:ung|heit|keit|schaft|ismus|tion|tät|nis|chen|lein)(?:e|en|s|se|sen)?$")
 
 
 @dataclass(frozen=True)
