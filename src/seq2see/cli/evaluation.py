@@ -1,6 +1,7 @@
 """The command `evaluate`: scores of a model on files, or on the test sets of its recipe."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,13 @@ Classifier = Annotated[
     Path | None, typer.Option(help="A model of pictures, to judge those painted by class.")
 ]
 
+Hard = Annotated[
+    bool,
+    typer.Option(
+        "--hard", help="Translate 300 hard sentences of the model's languages, made by a generator."
+    ),
+]
+
 
 def evaluate(
     model: Model,
@@ -43,18 +51,22 @@ def evaluate(
     tokenize: Tokenize = None,
     merge: Merge = None,
     classifier: Classifier = None,
+    hard: Hard = False,
     as_json: Json = False,
     device: Device = "auto",
 ) -> None:
     """Score translations with sacreBLEU, and count their errors.
 
     Translates --source and compares with --reference. Without both, scores a model of any task on
-    a test set of its recipe.
+    a test set of its recipe. With --hard, counts the numbers, names and the like that get lost.
     """
+    files = (source, reference, test, out, tokenize)
+    if hard:
+        if any(option is not None for option in (*files, data, classifier)):
+            raise InputError("--hard makes its own sentences; it takes no file or test set")
+        return _evaluate_hard(model, beam, merge, as_json, device)
     if classifier is not None:
-        if any(
-            option is not None for option in (source, reference, test, out, beam, tokenize, merge)
-        ):
+        if any(option is not None for option in (*files, beam, merge)):
             raise InputError("--classifier takes no option but --data beside --model")
         return _evaluate_classes(model, classifier, data, as_json, device)
     if all(option is None for option in (source, reference, out, beam, tokenize)):
@@ -119,6 +131,19 @@ def _evaluate_own(
     opened = load(model, device, merge) if exported(model) else open_model(model, device, merge)
     report = evaluate_opened(opened, model, data, test)
     show(report.values, report.lines, as_json)
+
+
+def _evaluate_hard(
+    model: Path, beam: int | None, merge: int | None, as_json: bool, device: str
+) -> None:
+    """Report the share of hard sentences that come through, by kind."""
+    from seq2see.ct2.engines import load
+    from seq2see.scoring.hard import report
+    from seq2see.tasks.hard import evaluate_hard
+
+    kinds = evaluate_hard(load(model, device, merge), beam)
+    values = {"hard": {name: asdict(kind) for name, kind in kinds.items()}}
+    show(values, report(kinds), as_json)
 
 
 def _evaluate_classes(

@@ -46,6 +46,8 @@ class DataConfig(Section):
     overlap: Literal["drop", "keep"] = "drop"
     limit: Count | None = None  # training pairs to use; captions, scenes: to generate
     join: Count = 1  # consecutive pairs joined into one, in train, val and test alike
+    # Share of the pairs with names or numbers on both sides that get others in training.
+    exchange: Share = 0.0
     max_length: Count = 128  # tokens per side; longer pairs are left out and counted
     # classify: the language, or the grammatical number of a caption's subject
     labels: Literal["language", "number"] | None = None
@@ -120,13 +122,9 @@ class TokenizerConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.sampling and self.kind != "unigram":
-            raise ValueError(
-                f"tokenizer.sampling needs tokenizer.kind 'unigram', not {self.kind!r}"
-            )
+            raise ValueError(f"tokenizer.sampling needs kind 'unigram', not {self.kind!r}")
         if self.joint and self.kind == "words" and "joint" in self.model_fields_set:
-            raise ValueError(
-                "tokenizer.joint is for subwords; words have one vocabulary per language"
-            )
+            raise ValueError("tokenizer.joint is for subwords; each language has words of its own")
         for key in ("byte_fallback", "split_digits"):
             if self.kind == "words" and getattr(self, key):
                 raise ValueError(f"tokenizer.{key} is for subwords, not for tokenizer.kind 'words'")
@@ -210,6 +208,8 @@ class DecodeConfig(Section):
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # α; 0 for none
     max_ratio: Annotated[float, Field(gt=0, le=100.0)] = 2.0  # at most ratio × source tokens + 10
     min_length: Whole = 0  # target tokens before </s> is allowed
+    # Search again for numbers, addresses and, with data.exchange, names that were lost.
+    keep: bool = True
 
 
 class Recipe(Section):

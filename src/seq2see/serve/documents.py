@@ -94,6 +94,7 @@ def _steps(served: Served, text: str, wish: Wish) -> Steps[str]:
         target=served.target,
         format=wish.format,
         glossary=wish.glossary,
+        lexicon=served.engine.lexicon,
     )
 
 

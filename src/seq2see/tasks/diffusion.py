@@ -42,8 +42,9 @@ SHEET_COLUMNS = 4
 # Keys of other tasks.
 REFUSED = (
     *("data.source", "data.target", "data.mix", "data.val", "data.test", "data.columns"),
-    *("data.hold_out", "data.overlap", "data.join", "data.labels", "tokenizer", "model.tie"),
+    *("data.hold_out", "data.overlap", "data.join", "data.exchange", "data.labels", "tokenizer"),
     *(
+        "model.tie",
         "model.overlap",
         "model.pool",
         "model.attention_dropout",

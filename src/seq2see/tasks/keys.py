@@ -22,6 +22,7 @@ FOR_TEXT = (
     "data.hold_out",
     "data.overlap",
     "data.join",
+    "data.exchange",
     "data.max_length",
     "data.labels",
     "model.kind",
@@ -35,6 +36,7 @@ FOR_TEXT = (
     "train.choose",
     "train.validate_sentences",
 )
+FOR_TRANSLATION = ("data.exchange", "decode.keep")
 FOR_PAINTING = ("data.language", "data.groups", "diffusion")
 PICTURES = ("digits", "fashion")  # corpora
 PAINTED = (*PICTURES, "scenes")  # corpora of pictures with prompts, or classes that serve as such

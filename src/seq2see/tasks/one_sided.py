@@ -15,6 +15,7 @@ from seq2see.errors import InputError
 from seq2see.models.directory import ModelDirectory
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.confusion import Confusion, table
+from seq2see.tasks.keys import FOR_TRANSLATION, refuse_keys
 from seq2see.tasks.predict import Predictions, predict, validated
 from seq2see.tasks.protocol import Report
 from seq2see.tasks.short_repr import parameters, short_repr
@@ -137,6 +138,7 @@ class OneSidedTask(TextTask):
     def check(self) -> None:
         super().check()
         recipe = self.recipe
+        refuse_keys(recipe, FOR_TRANSLATION, "task 'translate'")
         if recipe.model.kind != "transformer" or "decoder_layers" in recipe.model.model_fields_set:
             rule = "leave model.kind and model.decoder_layers out"
             raise ValueError(f"task {recipe.task!r} is one stack of model.encoder_layers; {rule}")

@@ -32,6 +32,7 @@ from seq2see.tasks.keys import FOR_PAINTING, FOR_PICTURES, PAINTED, refuse_keys
 from seq2see.tasks.predict import token_loss
 from seq2see.text import corpora, store, tokenizers
 from seq2see.text.encoding import Encoder
+from seq2see.text.exchange import Exchange
 from seq2see.text.history import History
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Parallel, Part
@@ -81,6 +82,10 @@ class TextTask:
     def encoder(self, tokenizers: Tokenizers) -> Encoder:
         """The encoding of these texts; by default both are of the target language."""
         return Encoder(tokenizers, reads="target")
+
+    def exchange(self) -> Exchange | None:
+        """The exchange of names and numbers in the training set, if there is one."""
+        return None
 
     def encode(self, tokenizers: Tokenizers, parallel: Part) -> list[IdPair]:
         """Encode a small set in memory."""
@@ -167,6 +172,10 @@ class TextData:
         self.tokenizers, self.vocabulary_from = self._tokenizers(folder, parent)
         self.notes = [*self.notes, *self.tokenizers.notes]
         self.encoded = self._store(folder)
+        if counts := dict(self.encoded.exchanged):
+            pairs = f"exchanged in {counts.pop('pairs'):,} of {len(self.encoded):,} training pairs"
+            kinds = " · ".join(f"{count:,} {kind}" for kind, count in counts.items())
+            self.notes = [*self.notes, f"{pairs}: {kinds}"]
         limit = self.task.recipe.data.max_length
         self.lines = fitting(self.encoded.sizes, limit, "train")
         self.validation = self.task.held_out(self.tokenizers, self.corpus.val)
@@ -209,7 +218,8 @@ class TextData:
         }
         encoder = self.task.encoder(self.tokenizers)
         kept = recipe.tokenizer.sampling > 0
-        texts = store.Texts(self.task.texts(train), len(train.pairs), encoder, kept)
+        pairs, exchange = self.task.texts(train), self.task.exchange()
+        texts = store.Texts(pairs, len(train.pairs), encoder, kept, exchange)
         return store.open_or_build(self.root, origin, texts, folder, self.progress)
 
     @cached_property

@@ -24,6 +24,7 @@ from seq2see.tasks.text import TextData, TextTask, device_of, distinct
 from seq2see.tasks.translation_engine import TranslationEngine
 from seq2see.tasks.translator import Translator
 from seq2see.text.encoding import Encoder
+from seq2see.text.exchange import Exchange
 from seq2see.text.lines import Pair
 from seq2see.text.parallel import Part
 from seq2see.text.tokenizers import Tokenizers
@@ -51,6 +52,12 @@ class Translate(TextTask):
 
     def encoder(self, tokenizers: Tokenizers) -> Encoder:
         return Encoder(tokenizers, reads="source")
+
+    def exchange(self) -> Exchange | None:
+        data = self.recipe.data
+        if not data.exchange:
+            return None
+        return Exchange((data.source, data.target), data.exchange, self.recipe.train.seed)
 
     def build(self, data: TextData) -> Seq2SeqModel:
         return build(self.recipe, len(data.tokenizers.source), len(data.tokenizers.target))

@@ -4,15 +4,19 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, overload
 
 from seq2see.decoding.hypotheses import BROKEN_MODEL, Hypothesis, Prefixes, Search
+from seq2see.decoding.kept import kept
 from seq2see.decoding.long_text import Translation, translate
 from seq2see.errors import InputError, WorkError
 from seq2see.recipe.schema import Recipe
 from seq2see.scoring.likelihood import Scored
 from seq2see.tasks.short_repr import short_repr
+from seq2see.text.documents import Lexicon
+from seq2see.text.documents.standins import STAND_INS
 from seq2see.text.specials import END
 from seq2see.text.tokenizers import Tokenizers
 
@@ -87,8 +91,25 @@ class TranslationEngine(ABC):
         def decode(sources: list[Ids]) -> list[list[Hypothesis]]:
             return self.hypotheses(sources, config, n_best)
 
+        def first(texts: Sequence[str]) -> list[list[Translation]]:
+            return translate(texts, decode, self.tokenizers, limit, first_line, warn)
+
+        def again(texts: Sequence[str]) -> list[list[Translation]]:
+            return translate(texts, decode, self.tokenizers, limit, first_line, lambda _: None)
+
         limit = self.recipe.data.max_length
-        return translate(strings("texts", texts), decode, self.tokenizers, limit, first_line, warn)
+        lines = strings("texts", texts)
+        if not self.recipe.decode.keep:
+            return first(lines)
+        return kept(lines, first, again, self.tokenizers.languages, self.lexicon)
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """The words that the model knows, and those that it has learned to copy."""
+        lexicon = self.tokenizers.lexicon
+        if not self.recipe.decode.keep or not lexicon.words:
+            return None
+        return replace(lexicon, stand_ins=STAND_INS) if self.recipe.data.exchange else lexicon
 
     @overload
     def translate(

@@ -22,6 +22,7 @@ from seq2see.errors import InputError, WorkError
 from seq2see.files import sync, write_text
 from seq2see.text.encode_pool import EncodePool
 from seq2see.text.encoding import Encoder, IdPair
+from seq2see.text.exchange import Exchange
 from seq2see.text.lines import Pair
 from seq2see.text.progress import Progress, silent
 from seq2see.text.shards import PAIRS, Shard, check, id_type, write_shard
@@ -37,7 +38,10 @@ CACHE = "SEQ2SEE_CACHE"
 class Store(Sequence[IdPair]):
     """Pairs of ids by line; their texts, too, if they are kept."""
 
-    def __init__(self, ids: list[Shard], texts: list[Shard]) -> None:
+    def __init__(
+        self, ids: list[Shard], texts: list[Shard], exchanged: dict[str, int] | None = None
+    ) -> None:
+        self.exchanged = exchanged or {}  # what was changed in the texts, by kind
         self._ids = ids
         self._texts = texts
         sizes = [np.empty((0, 2), dtype=np.int32), *(shard.sizes for shard in ids)]
@@ -108,16 +112,23 @@ class Texts:
     """The texts of a training set, and how they become ids."""
 
     def __init__(
-        self, pairs: Iterable[Pair], count: int, encoder: Encoder, kept: bool = False
+        self,
+        pairs: Iterable[Pair],
+        count: int,
+        encoder: Encoder,
+        kept: bool = False,
+        exchange: Exchange | None = None,
     ) -> None:
         """Keep the texts beside their ids if these are drawn anew in each epoch."""
-        self.pairs = pairs
+        self.pairs = pairs if exchange is None else exchange.of(pairs)
+        self.exchange = exchange
         self.count = count
         self.encoder = encoder
         self.kept = kept
 
     def settings(self) -> dict[str, Any]:
-        return {"texts": self.kept, "pairs": self.count, **self.encoder.settings()}
+        settings = {"texts": self.kept, "pairs": self.count, **self.encoder.settings()}
+        return settings if self.exchange is None else settings | self.exchange.settings()
 
 
 def _build(folder: Path, texts: Texts, run: Path, progress: Progress) -> None:
@@ -144,6 +155,8 @@ def _build(folder: Path, texts: Texts, run: Path, progress: Progress) -> None:
             progress(ENCODING, done / texts.count)
     shards = [finished[number] for number in sorted(finished)]
     index = {"version": VERSION, "pairs": done, "shards": shards}
+    if texts.exchange is not None:
+        index["exchanged"] = dict(texts.exchange.counts)
     write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
     (folder / FINISHED).unlink(missing_ok=True)
     sync(folder)
@@ -198,7 +211,7 @@ def _open(folder: Path, texts: Texts) -> Store:
             ids.append(Shard(folder / name, count, type))
         else:
             kept.append(Shard(folder / name, count, "u1"))
-    return Store(ids, kept)
+    return Store(ids, kept, index.get("exchanged"))
 
 
 def _remove_others(folder: Path) -> None:

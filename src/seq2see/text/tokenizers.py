@@ -4,7 +4,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from seq2see.errors import InputError
 from seq2see.files import sha256, write_atomically, write_text
 from seq2see.recipe.schema import TokenizerConfig
+from seq2see.text.documents.names import EMPTY, MOST, Lexicon, common_names
 from seq2see.text.lines import Pair
 from seq2see.text.normalising import Form
 from seq2see.text.parallel import Digest, Pairs
@@ -20,6 +21,7 @@ from seq2see.text.segmenters import LIBRARIES, name_of, segmenter
 from seq2see.text.subwords import Subwords
 from seq2see.text.words import Words
 
+LEXICON = "lexicon.txt"
 DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # char: every character
 # More text slows SentencePiece down and hardly changes its pieces.
 TRAINING_PAIRS = 200_000
@@ -68,6 +70,7 @@ class Tokenizers:
     languages: tuple[str, str] = ("", "")
     fingerprint: str = ""  # of the training text and settings; set by `load`
     pairs: int = 0  # that they were trained on; set by `train`
+    lexicon: Lexicon = EMPTY  # the source words that subwords were trained on
     notes: tuple[str, ...] = ()  # remarks for the user on the training text
 
 
@@ -103,7 +106,9 @@ def train(
         subwords.append(trained)
         if trained.note:
             notes.append(trained.note if config.joint else f"{language}: {trained.note}")
-    return Tokenizers(subwords[0], subwords[-1], languages, pairs=len(drawn), notes=tuple(notes))
+    lexicon = Lexicon.of((source for source, _ in drawn), common_names(drawn))
+    pair = Tokenizers(subwords[0], subwords[-1], languages, lexicon=lexicon)
+    return replace(pair, pairs=len(drawn), notes=tuple(notes))
 
 
 def sample(pairs: Pairs, progress: Progress = silent) -> list[Pair]:
@@ -147,6 +152,9 @@ def save(
     for name, tokenizer in zip(names, (tokenizers.source, tokenizers.target), strict=False):
         write_atomically(directory / name, tokenizer.save)
         checksums[name] = sha256(directory / name)
+    if tokenizers.lexicon.words:
+        write_text(directory / LEXICON, tokenizers.lexicon.text())
+        checksums[LEXICON] = sha256(directory / LEXICON)
     about: dict[str, Any] = {
         "kind": config.kind,
         "joint": len(names) == 1,
@@ -169,6 +177,8 @@ def load(directory: Path) -> Tokenizers:
     try:
         about = EARLIER | json.loads((directory / "tokenizer.json").read_bytes())
         names = _file_names(about["kind"], about["joint"])
+        if LEXICON in about["files"]:  # absent where words are the vocabulary
+            names.append(LEXICON)
         languages = str(about["languages"][0]), str(about["languages"][1])
         changed = [name for name in names if sha256(directory / name) != about["files"][name]]
         form = about["normalise"] or _earlier_form(about["kind"])
@@ -181,6 +191,10 @@ def load(directory: Path) -> Tokenizers:
         ) from None
     if changed:
         raise InputError(f"{directory / changed[0]}: its SHA-256 is not the one in tokenizer.json")
+    lexicon = EMPTY
+    if names[-1] == LEXICON:
+        names.pop()
+        lexicon = Lexicon.read((directory / LEXICON).read_text(encoding="utf-8"))
     sides: list[Tokenizer] = []
     for name, language, (rule, spaced) in zip(names, languages, rules, strict=False):
         path = directory / name
@@ -189,7 +203,7 @@ def load(directory: Path) -> Tokenizers:
         else:
             sides.append(Subwords.load(path, form))
     fingerprint, notes = str(about["fingerprint"]), tuple(map(str, about["notes"]))
-    return Tokenizers(sides[0], sides[-1], languages, fingerprint, notes=notes)
+    return Tokenizers(sides[0], sides[-1], languages, fingerprint, notes=notes, lexicon=lexicon)
 
 
 def identity(directory: Path) -> dict[str, Any]:
@@ -198,7 +212,7 @@ def identity(directory: Path) -> dict[str, Any]:
     Settings as in earlier versions, which did not say them, are left out.
     """
     about = EARLIER | json.loads((directory / "tokenizer.json").read_bytes())
-    sums: dict[str, Any] = dict(about["files"])
+    sums: dict[str, Any] = {name: sum for name, sum in about["files"].items() if name != LEXICON}
     if about["normalise"] not in (None, _earlier_form(about["kind"])):
         sums["normalise"] = about["normalise"]
     names = [rule["name"] for rule in about["segmenters"]]
@@ -268,7 +282,7 @@ def _fingerprint(config: TokenizerConfig, source: str, target: str, digest: str)
     if config.normalise == _earlier_form(config.kind):
         del settings["normalise"]
     versions = [_version(library) for library in libraries]
-    limits = [TRAINING_PAIRS, TRAINING_CHARACTERS]
+    limits = [TRAINING_PAIRS, TRAINING_CHARACTERS, MOST]
     about = [settings, source, target, *libraries, *versions, digest, limits]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 

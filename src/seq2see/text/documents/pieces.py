@@ -12,6 +12,8 @@ class Kind(Enum):
     TEXT = auto()  # to be translated
     KEPT = auto()  # text that comes back as it is
     TERM = auto()  # text that comes back as the glossary has it
+    QUOTE = auto()  # a quotation mark, which may come back as another one
+    NAME = auto()  # text that comes back as it is if a stand-in keeps its place
     OPEN = auto()  # the start of a formatting
     CLOSE = auto()  # its end
     MARK = auto()  # markup with a place but no extent: a picture, a comment

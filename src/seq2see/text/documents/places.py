@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seq2see.text.documents.glossary import LETTER
-from seq2see.text.documents.pieces import Kind, Piece
+from seq2see.text.documents.pieces import Piece
 from seq2see.text.documents.protected import Span, protected
 
 WORD = re.compile(LETTER)
@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 def places(translation: str, pieces: Sequence[Piece]) -> tuple[list[Place], list[Piece]]:
     """Find kept pieces at places of their own, from left to right; the second list are lost."""
-    kept = [piece for piece in pieces if piece.kind in (Kind.KEPT, Kind.TERM)]
+    kept = [piece for piece in pieces if piece.forms]
     if not kept:
         return [], []
     taken = bytearray(len(translation))

@@ -1,19 +1,23 @@
 """Translation of one sentence, with everything that must be kept.
 
-The sentence is translated whole first. If its translation lacks something, the text between the
-things to keep is translated part by part, which loses none of them.
+The sentence is translated whole first. If its translation lacks something, it is translated again
+with stand-ins for what was lost. If that fails, the text between the things to keep is translated
+part by part, which loses none of them.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
+from seq2see.text.documents.capitals import in_capitals, translated_in_lower_case
 from seq2see.text.documents.marking import Setting
 from seq2see.text.documents.phrases import Run, runs, with_tags
 from seq2see.text.documents.pieces import Kind, Piece, raw_of, text_of, translatable, trimmed
 from seq2see.text.documents.places import places
 from seq2see.text.documents.repair import repairable, substituted
 from seq2see.text.documents.sentences import spaced
+from seq2see.text.documents.standins import restored, stand_ins, with_stand_ins
 from seq2see.text.documents.steps import Steps, together
 
 LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -28,6 +32,13 @@ def rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
 
     A text whose translation is empty stays as it is.
     """
+    steps = _rendered(pieces, setting)
+    if in_capitals(text_of(pieces)):
+        steps = translated_in_lower_case(steps)
+    return (yield from steps)
+
+
+def _rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     if not translatable(pieces):
         return "".join(_raw(pieces, setting))
     parts = runs(pieces)
@@ -38,36 +49,65 @@ def rendered(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
     translation, *translated = map(_one_line, (yield [asked, *phrases]))
     if translation in ("", asked) and all(piece.kind is not Kind.TERM for piece in pieces):
         return raw_of(pieces)
+    sentence = Sentence(pieces, parts, translated, setting)
     lost = places(translation, pieces)[1]
-    if translation and not lost:
-        whole = with_tags(translation, pieces, parts, translated, setting.escape)
-        if whole is not None:
-            return whole
-    second = [_part_by_part(pieces, setting)]
+    whole = sentence.written(translation) if translation else ""
+    if whole and not lost:
+        return whole
+    second = []  # the surest first
+    if not whole or not all(piece.kind is Kind.NAME for piece in lost):
+        whole = ""
+        second.append(_part_by_part(pieces, setting))
+    if translation and lost and setting.lexicon is not None:
+        second.append(_stood_in(sentence, lost, setting.lexicon.stand_ins))
     if translation and lost and all(map(repairable, lost)):
-        second.append(_repaired(translation, pieces, parts, translated, lost, setting))
-    *repaired, surest = reversed((yield from together(second)))
-    return next((text for text in repaired if text), surest)
+        second.append(_repaired(translation, sentence, lost))
+    results = yield from together(second)
+    return next(filter(None, reversed(results)), whole)
 
 
-def _repaired(
-    translation: str,
-    pieces: Sequence[Piece],
-    parts: Sequence[Run],
-    translated: Sequence[str],
-    lost: Sequence[Piece],
-    setting: Setting,
-) -> Steps[str]:
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, its parts between tags, and the translations of those that are asked for."""
+
+    pieces: Sequence[Piece]
+    parts: Sequence[Run]
+    translated: Sequence[str]
+    setting: Setting
+
+    def written(self, translation: str) -> str:
+        """Write a translation with its tags; nothing if a phrase between tags is not found."""
+        escape = self.setting.escape
+        return with_tags(translation, self.pieces, self.parts, self.translated, escape) or ""
+
+
+def _repaired(translation: str, sentence: Sentence, lost: Sequence[Piece]) -> Steps[str]:
     """Put what is lost where its own translation is; nothing if that fails."""
     alone = map(_one_line, (yield [_asked([piece]) for piece in lost]))
-    text = substituted(translation, list(zip(lost, alone, strict=True)), setting.target)
-    if text is None or places(text, pieces)[1]:
+    pairs = list(zip(lost, alone, strict=True))
+    text = substituted(translation, pairs, sentence.setting.target)
+    if text is None or places(text, sentence.pieces)[1]:
         return ""
-    return with_tags(text, pieces, parts, translated, setting.escape) or ""
+    return sentence.written(text)
+
+
+def _stood_in(sentence: Sentence, lost: Sequence[Piece], words: Sequence[str]) -> Steps[str]:
+    """Translate a sentence with stand-ins for what is lost; nothing if that fails."""
+    tries = stand_ins(sentence.pieces, lost, words)
+    if not tries:
+        return ""
+    asked = [_asked(with_stand_ins(sentence.pieces, chosen)) for chosen in tries]
+    translations = yield asked
+    for translation, chosen in zip(translations, tries, strict=True):
+        text = restored(_one_line(translation), chosen)
+        if text is not None and not places(text, sentence.pieces)[1]:
+            return sentence.written(text)
+    return ""
 
 
 def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
-    """Translate the texts between kept pieces and markup."""
+    """Translate the texts between kept pieces and markup; names are a part of them."""
+    pieces = [_as_text(piece) for piece in pieces]
     groups = [(kind, list(run)) for kind, run in groupby(pieces, lambda piece: piece.kind)]
     last = len(groups) - 1
     parts = {
@@ -94,6 +134,10 @@ def _part_by_part(pieces: Sequence[Piece], setting: Setting) -> Steps[str]:
             chunks.append((text_of(core), raw_of(core)))
         chunks.append((text_of(after), raw_of(after)))
     return "".join(_with_blanks(chunks, setting))
+
+
+def _as_text(piece: Piece) -> Piece:
+    return piece._replace(kind=Kind.TEXT) if piece.kind is Kind.NAME else piece
 
 
 def _as_part(translation: str, source: str) -> str:

@@ -27,7 +27,9 @@ ARTICLES = {
 
 def repairable(piece: Piece) -> bool:
     """Tell whether a piece means something by itself: a term or a number does."""
-    return piece.kind is Kind.TERM or not any(map(str.isalpha, piece.text))
+    if piece.kind is Kind.KEPT:
+        return not any(map(str.isalpha, piece.text))
+    return piece.kind is Kind.TERM
 
 
 def substituted(translation: str, lost: Sequence[tuple[Piece, str]], target: str) -> str | None:
