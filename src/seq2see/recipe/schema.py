@@ -122,7 +122,8 @@ class TokenizerConfig(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.sampling and self.kind != "unigram":
-            raise ValueError(f"tokenizer.sampling needs kind 'unigram', not {self.kind!r}")
+            needed = "needs tokenizer.kind 'unigram'"
+            raise ValueError(f"tokenizer.sampling {needed}, not {self.kind!r}")
         if self.joint and self.kind == "words" and "joint" in self.model_fields_set:
             raise ValueError("tokenizer.joint is for subwords; each language has words of its own")
         for key in ("byte_fallback", "split_digits"):
