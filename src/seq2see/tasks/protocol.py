@@ -109,6 +109,13 @@ class Task(Protocol):
         """Open a model directory of this task (an `Opened`); `merge` tokens in each layer."""
         ...
 
+    def inside(self) -> str:
+        """Name the views that the explorer has of a model, or say which command shows its inside.
+
+        One of translation, continuation, blanks, label and picture.
+        """
+        ...
+
     def rows(self, vocabulary: Any) -> Rows:
         """Name what the rows of embedding and output matrices stand for, for `--init`.
 
