@@ -92,11 +92,11 @@ def view(name: str, opened: Any, asked: Any, inside: str) -> Values:
 
 def _describe_text(model: LanguageModel) -> Values:
     language = model.tokenizers.languages[1]
-    return {**NOTHING, "target": language, "maps": one_stack.kinds(model)}
+    return {**NOTHING, "target": language, "maps": one_stack.kinds(model.recipe.model)}
 
 
 def _describe_picture(model: PictureModel) -> Values:
-    return {**NOTHING, "maps": picture.kinds(model)}
+    return {**NOTHING, "maps": one_stack.kinds(model.recipe.model)}
 
 
 DESCRIPTIONS: dict[str, Callable[[Any], Values]] = {

@@ -1,6 +1,6 @@
 """Bodies of requests of the explorer's routes."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -8,7 +8,6 @@ from seq2see.serve.schemas import INTEGER, Beam, Name, Strict
 
 CHARACTERS = 2000
 PICTURE_BYTES = 750_000  # as base64 within the bound of a body
-BASE64: dict[str, Any] = {"maxLength": 4 * PICTURE_BYTES // 3}
 Text = Annotated[str, Field(max_length=CHARACTERS)]
 Piece = Annotated[str, Field(max_length=100)]
 Layer = Annotated[
@@ -88,7 +87,7 @@ class PictureLook(Strict):
     """A picture to look into."""
 
     picture: str = Field(
-        description="Content of a BMP, GIF, JPEG, PNG or WebP file in base64.",
-        json_schema_extra=BASE64,
+        description="Content of a BMP, GIF, JPEG, PNG or WebP file in base64, at most "
+        f"{PICTURE_BYTES:,} bytes long."
     )
     model: Name = Field(None, description="Name of a model; see /v1/explore. By default the first.")

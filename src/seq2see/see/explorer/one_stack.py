@@ -13,6 +13,7 @@ from seq2see.decoding.sampling import Sampling, generate
 from seq2see.errors import InputError, WorkError
 from seq2see.layers.masks import causal_mask
 from seq2see.layers.trace import Trace
+from seq2see.recipe.network import ModelConfig
 from seq2see.see.explorer.maps import exactly, overview
 from seq2see.see.explorer.pair import MOST_TOKENS, checked
 from seq2see.see.explorer.stages import by_layer
@@ -53,9 +54,8 @@ def most_tokens(model: LanguageModel) -> int:
     return min(model.recipe.data.max_length, MOST_TOKENS)
 
 
-def kinds(model: LanguageModel) -> list[dict[str, Any]]:
+def kinds(config: ModelConfig) -> list[dict[str, Any]]:
     """The one kind of attention of a stack, with its numbers of layers and heads."""
-    config = model.recipe.model
     return [{"kind": KIND, "layers": config.encoder_layers, "heads": config.heads}]
 
 

@@ -4,15 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from seq2see.see.explorer.one_stack import KIND
 from seq2see.see.pictures import on_patches, rollout
 from seq2see.tasks.picture_model import PictureModel
-
-
-def kinds(model: PictureModel) -> list[dict[str, Any]]:
-    """The one kind of attention of a stack, with its numbers of layers and heads."""
-    config = model.recipe.model
-    return [{"kind": KIND, "layers": config.encoder_layers, "heads": config.heads}]
 
 
 def picture(model: PictureModel, pixels: Tensor) -> dict[str, Any]:
