@@ -14,7 +14,7 @@ import { say } from "./words.js";
 const SMALL = 56; // pixels of a thumbnail
 const LARGE = 320; // of a head
 const STRONGEST = 0.75; // the picture stays visible below
-const DIMMED = 0.5; // its brightness there
+const FADED = 0.4; // its opacity there
 
 /** Scale shares to the largest of them, as one list. */
 function scaled(shares) {
@@ -94,17 +94,13 @@ function drawShares(answers, { name, title, note, shares }, width) {
     if (row === null) return say("pointAt");
     return `${patchAt(row, column)}: ${percent(shares[row][column])}`;
   };
-  const dimmed = {
-    pixels: answers.pixels.map((row) => row.map((one) => one.map((value) => DIMMED * value))),
-  };
   const matrix = {
     rows,
     columns,
-    // In the colour of negative weights, which stands out on dark pictures.
-    weights: scaled(shares).map((share) => -STRONGEST * share),
+    weights: scaled(shares).map((share) => STRONGEST * share),
     unnumbered: true,
     largest,
-    under: (cell) => inputPicture(dimmed, cell * Math.max(rows.length, columns.length)),
+    under: (cell) => inputPicture(answers, cell * Math.max(rows.length, columns.length), FADED),
     rowAxis: say("patchRow"),
     columnAxis: say("patchColumn"),
   };

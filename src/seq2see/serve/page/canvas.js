@@ -68,7 +68,7 @@ function cells(context, { x, y, columns, weights, cellWidth, cellHeight }) {
   context.drawImage(small, x, y, columns * cellWidth, rows * cellHeight);
 }
 
-function pixels(context, { x, y, rows, size }) {
+function pixels(context, { x, y, rows, size, opacity }) {
   const [high, wide] = [rows.length, rows[0].length];
   const image = new ImageData(wide, high);
   rows.flat().forEach(([red, green = red, blue = red], index) => {
@@ -77,7 +77,9 @@ function pixels(context, { x, y, rows, size }) {
   const small = new OffscreenCanvas(wide, high);
   small.getContext("2d").putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
+  context.globalAlpha = opacity;
   context.drawImage(small, x, y, wide * size, high * size);
+  context.globalAlpha = 1;
 }
 
 function place(context, { x, y, picture }) {

@@ -130,7 +130,7 @@ function follow() {
   showLook(view, model, models);
   showFrame(place, controls, model);
   for (const control of controls) control.show(view[control.name], model, view, models);
-  const count = [...(view.text ?? "")].length;
+  const count = kind?.picture ? 0 : [...(view.text ?? "")].length;
   if (count > LONGEST) return errands.stop({ key: "long", values: { count, most: LONGEST } });
   if (kind?.picture && problemOfPicture()) return errands.stop(problemOfPicture());
   const reason = obstacle({ room, kind }, view, model);
@@ -168,11 +168,12 @@ export function enter(before) {
 export function open() {
   for (const room of [...ROOMS].reverse()) build(room);
   startLook();
-  startPicture(() => sections.has(currentView().room) && follow());
-  onTheme(draw);
-  onChange(() => {
+  const again = () => {
     if (models !== null && sections.has(currentView().room)) follow();
-  });
+  };
+  startPicture(again);
+  onTheme(draw);
+  onChange(again);
   addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(draw, PAUSE);

@@ -66,8 +66,8 @@ export class Picture {
   }
 
   /** Add the pixels of a photograph, rows of red, green and blue or of grey from 0 to 255. */
-  pixels(x, y, rows, size) {
-    this.shapes.push({ kind: "pixels", x, y, rows, size });
+  pixels(x, y, rows, size, opacity = 1) {
+    this.shapes.push({ kind: "pixels", x, y, rows, size, opacity });
   }
 
   /** Add another picture; with a `key` it can be picked, and its `label` is said. */

@@ -56,19 +56,19 @@ function cells({ x, y, columns, weights, cellWidth, cellHeight }) {
 }
 
 /** Draw pixels as one path per colour. */
-function pixels({ x, y, rows, size }) {
+function pixels({ x, y, rows, size, opacity }) {
   const paths = new Map();
   rows.forEach((row, down) => {
     row.forEach(([red, green = red, blue = red], across) => {
-      const fill = `rgb(${[red, green, blue].map(Math.round).join(", ")})`;
+      const fill = `rgb(${red}, ${green}, ${blue})`;
       const place = `M${+(across * size).toFixed(2)} ${+(down * size).toFixed(2)}`;
       const square = `${place}h${size}v${size}h${-size}z`;
       paths.set(fill, (paths.get(fill) ?? "") + square);
     });
   });
   const children = [...paths].map(([fill, d]) => makeSvg("path", { d, fill }));
-  const attributes = { transform: `translate(${x} ${y})`, "shape-rendering": "crispEdges" };
-  return makeSvg("g", attributes, children);
+  const transform = `translate(${x} ${y})`;
+  return makeSvg("g", { transform, opacity, "shape-rendering": "crispEdges" }, children);
 }
 
 function group({ x, y, picture, key, label, pressed }, pick) {

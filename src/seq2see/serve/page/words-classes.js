@@ -18,10 +18,10 @@ export function fetchPicture(get, _, model) {
 }
 
 /** Draw a picture as the model reads it. */
-export function inputPicture({ pixels }, side) {
+export function inputPicture({ pixels }, side, opacity = 1) {
   const cell = side / Math.max(pixels.length, pixels[0].length);
   const drawn = new Picture(cell * pixels[0].length, cell * pixels.length);
-  drawn.pixels(0, 0, pixels, cell);
+  drawn.pixels(0, 0, pixels, cell, opacity);
   return drawn;
 }
 
