@@ -44,10 +44,12 @@ async function choose(file) {
 
 /** Let the reader choose a picture, and call `act` afterwards. */
 export function startPicture(act) {
-  field.addEventListener("change", async () => {
+  const take = async () => {
     const [file] = field.files;
     if (file === undefined) return;
     await choose(file);
     act();
-  });
+  };
+  field.addEventListener("change", take);
+  take(); // a browser may have kept the choice
 }
