@@ -10,6 +10,7 @@ import httpx
 import pytest
 import torch
 from PIL import Image
+from serve_fuzz import OTHERS
 
 from seq2see.batches import TextExamples, collate_labels
 from seq2see.errors import InputError
@@ -188,6 +189,15 @@ def test_a_picture_is_classified_and_attended_to(
         torch.testing.assert_close(torch.tensor(layer["heads"]), expected)
     expected = on_patches(rollout(ours.weights), ours.grid)
     torch.testing.assert_close(torch.tensor(view["rollout"]), expected)
+
+
+def test_the_examples_of_the_description_run(mixed: Any) -> None:
+    paths = mixed.client.get("/openapi.json").json()["paths"]
+    for path, valid in OTHERS.items():
+        described = paths[path]["post"]["requestBody"]["content"]["application/json"]
+        for example in described["examples"].values():
+            body = example["value"] | {"model": valid["model"]}
+            assert mixed.client.post(path, json=body).status_code == 200
 
 
 def picture_of(kind: str, width: int = 9, height: int = 7) -> bytes:
