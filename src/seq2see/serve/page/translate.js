@@ -113,10 +113,12 @@ function translate() {
   show();
 }
 
-/** Say that nothing translates here; who asked for no room comes to the first that shows something. */
+/** Say that nothing translates here; without a room in the address, open the explorer's first. */
 function lackModels() {
   text.disabled = true;
-  for (const field of [text, translation]) field.dataset.hint = "noTranslation";
+  text.dataset.hint = "noTranslation";
+  translation.removeAttribute("data-hint");
+  translation.removeAttribute("data-placeholder");
   label(room);
   if (location.hash === "") change({ room: "words" });
 }
