@@ -3,21 +3,13 @@
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from seq2see.batches import Ids
 from seq2see.see.alignment import word_of_piece
+from seq2see.tasks.protocol import Reader
 from seq2see.text import captions
 from seq2see.text.documents.sentences import spaced
 from seq2see.text.specials import END, SPECIALS
-from seq2see.text.tokenizers import Tokenizers
-
-
-class Tokenized(Protocol):
-    """A model in use that reads or writes texts."""
-
-    @property
-    def tokenizers(self) -> Tokenizers: ...
 
 
 @dataclass(frozen=True)
@@ -29,18 +21,18 @@ class Tokens:
     special: list[bool]
 
 
-def source_tokens(translator: Tokenized, text: str) -> Tokens:
+def source_tokens(translator: Reader, text: str) -> Tokens:
     """Split a source text; </s> is last."""
     tokenizers = translator.tokenizers
     pieces = tokenizers.source.pieces(text)
     return _ended(pieces, _words(pieces, text, tokenizers.languages[0]))
 
 
-def target_tokens(model: Tokenized, ids: Ids) -> Tokens:
+def target_tokens(translator: Reader, ids: Ids) -> Tokens:
     """Name the ids that are predicted; </s> is last."""
-    target = model.tokenizers.target
+    target = translator.tokenizers.target
     pieces = [target.piece(id) for id in ids]
-    return _ended(pieces, _words(pieces, target.decode(ids), model.tokenizers.languages[1]))
+    return _ended(pieces, _words(pieces, target.decode(ids), translator.tokenizers.languages[1]))
 
 
 def input_tokens(predicted: Tokens) -> Tokens:
