@@ -46,7 +46,16 @@ LOOKS: dict[str, dict[str, Any]] = {  # the same, of the routes that look inside
     "/v1/explore/training": LOOK | HEAD,
     "/v1/explore/attribution": LOOK | {"method": "erasure"},
 }
-POSTS |= LOOKS
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
+OTHERS: dict[str, dict[str, Any]] = {  # the same, in models that do not translate
+    "/v1/explore/next": {"text": "two four", "model": "writer"},
+    "/v1/explore/blanks": {"text": "two <mask>", "model": "filler"},
+    "/v1/explore/label": {"text": "two four", "model": "labeller"},
+    "/v1/explore/picture": {"picture": PIXEL, "model": "pictured"},
+}
+POSTS |= LOOKS | OTHERS
 GETS = [
     "/",
     "/page/{name}",
@@ -227,7 +236,8 @@ def main() -> None:
     rows = []
     with serving(command(options.model)) as server:
         for route in ROUTES:
-            count = options.looks if route in LOOKS else options.requests
+            inside = route in LOOKS or route in OTHERS
+            count = options.looks if inside else options.requests
             rows.append(fuzz(server, route, count))
             print(json.dumps(rows[-1] | {"failures": rows[-1]["failures"][:3]}), flush=True)
     result = {

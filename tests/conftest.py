@@ -98,6 +98,25 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def others(pictured: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Directories of hardly trained models of the tasks that do not translate; read-only."""
+    toy = Toy(tmp_path_factory.mktemp("others"))
+    recipe = toy.path.read_text(encoding="utf-8").replace("decoder_layers = 2\n", "")
+    settings = ("model.encoder_layers=2", "model.heads=4", "train.steps=6", "data.max_length=60")
+    labels = ("tokenizer.joint=true", "data.labels=language", "data.source=de", "data.target=en")
+    directories = {"pictured": pictured}
+    for name, task, more in (
+        ("writer", "language", ()),
+        ("filler", "masked", ()),
+        ("labeller", "classify", labels),
+    ):
+        toy.path.write_text(f'task = "{task}"\n{recipe}', encoding="utf-8")
+        toy.train(toy.folder / name, *settings, *more)
+        directories[name] = toy.folder / name
+    return directories
+
+
+@pytest.fixture(scope="session")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory of a hardly trained model with learned positions; read-only."""
     folder = tmp_path_factory.mktemp("learned")

@@ -209,6 +209,18 @@ def pair(siblings: list[Path]) -> Iterator[Running]:
     assert not [line for line in log if line["level"] == "error"]
 
 
+@pytest.fixture(scope="session")
+def mixed(trained: Path, others: dict[str, Path]) -> Iterator[Running]:
+    """A server of "toy" and of models that do not translate; its log must show no failure."""
+    places = {"toy": trained, **others}
+    models = [f"--model={name}={place}" for name, place in places.items()]
+    running = Running(*models, "--engine", "torch")
+    yield running
+    code, log = running.stop()
+    assert code == 0
+    assert not [line for line in log if line["level"] == "error"]
+
+
 def unavailable(reason: str) -> NoReturn:
     """Skip where there is no browser; CI has one, so there it is a failure."""
     if os.environ.get("CI") == "true":

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from serve_fuzz import GETS, LOOKS, POSTS, ROUTES, fuzz, request, wrong
+from serve_fuzz import GETS, LOOKS, OTHERS, POSTS, ROUTES, fuzz, request, wrong
 
 from seq2see.bench.server_process import Server
 
-COUNTS = dict.fromkeys(POSTS, 300) | dict.fromkeys(LOOKS, 100) | dict.fromkeys(GETS, 40)
+COUNTS = dict.fromkeys(POSTS, 300) | dict.fromkeys(GETS, 40)
+COUNTS |= dict.fromkeys([*LOOKS, *OTHERS], 100)
 
 
 def test_random_requests_are_answered(server: Any) -> None:
@@ -16,10 +17,18 @@ def test_random_requests_are_answered(server: Any) -> None:
         row = fuzz(Server("127.0.0.1", server.port, None), route, COUNTS[route])
         assert row["failures"] == []
         assert sum(row["statuses"].values()) == COUNTS[route]
-        if route in POSTS and (route not in LOOKS or looks):
+        answered = route not in OTHERS and (route not in LOOKS or looks)
+        if route in POSTS and answered:
             accepted = row["statuses"]["200"] / COUNTS[route]
             assert 0.03 < accepted < 0.7  # neither all refused nor all accepted
     assert server.translate("zwei vier") == ["two four"]
+
+
+@pytest.mark.parametrize("route", OTHERS)
+def test_random_requests_to_models_that_do_not_translate(mixed: Any, route: str) -> None:
+    row = fuzz(Server("127.0.0.1", mixed.port, None), route, COUNTS[route])
+    assert row["failures"] == []
+    assert 0.03 < row["statuses"]["200"] / COUNTS[route] < 0.7
 
 
 def test_every_route_of_the_description_is_asked(server: Any) -> None:

@@ -13,15 +13,17 @@ pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 TOKEN = "a-token-of-the-tests"
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 EXAMPLES = 40  # that are drawn for an operation, beside those at the bounds of its values
-OPERATIONS = 21
+OPERATIONS = 25
 OPTIONS = ["--checks=all", f"--max-examples={EXAMPLES}", "--seed=1", "--generation-deterministic"]
 OPTIONS += ["--continue-on-failure", "--no-color", "--workers=2"]
 
 
 def test_what_is_described_is_answered_and_all_else_refused(
-    start: Any, trained: Path, tmp_path: Path
+    start: Any, trained: Path, others: dict[str, Path], tmp_path: Path
 ) -> None:
-    server = start("--model", f"toy={trained}", "--engine", "torch", env={"SEQ2SEE_TOKEN": TOKEN})
+    places = {"toy": trained, **others}
+    models = [f"--model={name}={place}" for name, place in places.items()]
+    server = start(*models, "--engine", "torch", env={"SEQ2SEE_TOKEN": TOKEN})
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"]
     done = subprocess.run(
         [*command, *OPTIONS, "--header", f"Authorization: Bearer {TOKEN}"],

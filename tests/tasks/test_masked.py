@@ -87,21 +87,21 @@ def test_fill_reads_lines_with_any_ending(call: Any, captions: Any) -> None:
 def test_a_blank_is_one_token_wherever_it_stands(captions: Any) -> None:
     model: Any = load_language(captions.model("masked"))
     encode = model.tokenizers.target.encode
-    assert model._blanked("Der <mask>.") == [*encode("Der"), MASK, *encode(".")]
-    assert model._blanked("<mask><mask> Mann") == [MASK, MASK, *encode("Mann")]
-    assert model._blanked(" <mask> ") == [MASK]
+    assert model.blanked("Der <mask>.") == [*encode("Der"), MASK, *encode(".")]
+    assert model.blanked("<mask><mask> Mann") == [MASK, MASK, *encode("Mann")]
+    assert model.blanked(" <mask> ") == [MASK]
 
 
 def test_a_blank_among_characters_is_one_and_the_space_before_it_stays(captions: Any) -> None:
     model = captions.train("masked", "characters", "tokenizer.kind=char", "data.limit=60", steps=1)
     ids = model.tokenizers.target.encode("Der e.")
-    assert model._blanked("Der <mask>.") == [*ids[:-2], MASK, ids[-1]]
+    assert model.blanked("Der <mask>.") == [*ids[:-2], MASK, ids[-1]]
 
 
 def test_a_blank_among_subwords_is_one_piece(captions: Any) -> None:
     settings = ("tokenizer.kind=unigram", "tokenizer.size=300", "data.limit=60")
     model = captions.train("masked", "subwords", *settings, steps=1)
-    ids = model._blanked("Der <mask>.")
+    ids = model.blanked("Der <mask>.")
     assert ids[-2:] == [MASK, model.tokenizers.target.encode("Der.")[-1]]
 
 

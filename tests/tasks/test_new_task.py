@@ -151,6 +151,9 @@ class Copy:
         directory.fill(model)
         return Copier(self.recipe, model)
 
+    def inside(self) -> str:
+        raise InputError("a copier shows nothing")
+
     def rows(self, vocabulary: Any) -> Rows:
         return {}
 

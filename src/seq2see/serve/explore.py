@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
 
+from seq2see.serve import explore_other_schemas as other_schemas
 from seq2see.serve import explore_requests as requests
 from seq2see.serve import explore_schemas as schemas
 from seq2see.serve.answers import REFUSALS, answer
@@ -15,9 +16,15 @@ from seq2see.serve.native import options
 from seq2see.serve.patience import patience
 from seq2see.serve.token import described
 
-See = Callable[[str, Request, requests.Look], Awaitable[Response]]
+Asked = requests.Look | requests.TextLook | requests.PictureLook
+See = Callable[[str, Request, Asked], Awaitable[Response]]
 
 SENTENCE = {"text": "Ein Hund schläft."}
+TEXT = {"text": "A dog sleeps."}
+BLANK = {"text": "A <mask> sleeps."}
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
 HEAD = SENTENCE | {"layer": "decoder.0.cross", "head": 0}
 
 
@@ -33,10 +40,11 @@ def routes(models: Models) -> APIRouter:
     limits = models.settings.limits
     explorer = Explorer()
 
-    async def see(view: str, request: Request, asked: requests.Look) -> Response:
-        served = models.choose(asked.model, None, None)[0]
+    async def see(view: str, request: Request, asked: Asked) -> Response:
+        served = models.find(asked.model)
         n_best = asked.n_best if isinstance(asked, requests.TranslateLook) else 1
-        options(asked.beam, n_best, served, limits)  # within the bounds
+        beam = asked.beam if isinstance(asked, requests.Look) else None
+        options(beam, n_best, served.engine.recipe, limits)  # within the bounds
         with patience(request, limits.deadline) as waiting:
             return answer(await explorer.look(served, view, asked, waiting))
 
@@ -49,6 +57,7 @@ def routes(models: Models) -> APIRouter:
     add_words(router, see)
     add_attention(router, see)
     add_inside(router, see)
+    add_others(router, see)
     return router
 
 
@@ -142,3 +151,36 @@ def add_inside(router: APIRouter, see: See) -> None:
     ) -> Response:
         """Follow a translation and a head over at most twelve checkpoints of the run."""
         return await see("training", request, asked)
+
+
+def add_others(router: APIRouter, see: See) -> None:
+    """Add the views of models that do not translate."""
+
+    @router.post("/next", response_model=other_schemas.NextTokens, responses=REFUSALS)
+    async def next_tokens(
+        request: Request, asked: Annotated[requests.TextLook, example("A text", TEXT)]
+    ) -> Response:
+        """Predict each token of a text from those before it, and continue the text greedily."""
+        return await see("next", request, asked)
+
+    @router.post("/blanks", response_model=other_schemas.Blanks, responses=REFUSALS)
+    async def blanks(
+        request: Request, asked: Annotated[requests.TextLook, example("A blank", BLANK)]
+    ) -> Response:
+        """Fill each <mask> of a text with its five likeliest tokens."""
+        return await see("blanks", request, asked)
+
+    @router.post("/label", response_model=other_schemas.Labels, responses=REFUSALS)
+    async def label(
+        request: Request, asked: Annotated[requests.TextLook, example("A text", TEXT)]
+    ) -> Response:
+        """Predict the label of a text."""
+        return await see("label", request, asked)
+
+    @router.post("/picture", response_model=other_schemas.Picture, responses=REFUSALS)
+    async def picture(
+        request: Request,
+        asked: Annotated[requests.PictureLook, example("One pixel", {"picture": PIXEL})],
+    ) -> Response:
+        """Classify a picture; return the share of each patch in every head and the rollout."""
+        return await see("picture", request, asked)

@@ -7,6 +7,7 @@ from pydantic import Field
 from seq2see.serve.schemas import INTEGER, Beam, Name, Strict
 
 CHARACTERS = 2000
+PICTURE_BYTES = 750_000  # as base64 within the bound of a body
 Text = Annotated[str, Field(max_length=CHARACTERS)]
 Piece = Annotated[str, Field(max_length=100)]
 Layer = Annotated[
@@ -73,3 +74,20 @@ class AttributionLook(Look):
     """A method of attribution."""
 
     method: str = Field(max_length=100, description="One of the model's methods; see /v1/explore.")
+
+
+class TextLook(Strict):
+    """A text to look into, in a model that does not translate."""
+
+    text: Text = Field(description="A text of at most 200 tokens or the model's limit.")
+    model: Name = Field(None, description="Name of a model; see /v1/explore. By default the first.")
+
+
+class PictureLook(Strict):
+    """A picture to look into."""
+
+    picture: str = Field(
+        description="Content of a BMP, GIF, JPEG, PNG or WebP file in base64, at most "
+        f"{PICTURE_BYTES:,} bytes long."
+    )
+    model: Name = Field(None, description="Name of a model; see /v1/explore. By default the first.")

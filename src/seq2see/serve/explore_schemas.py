@@ -19,14 +19,17 @@ class Explorable(BaseModel):
     """A served model as the explorer sees it."""
 
     name: str
-    source: str
-    target: str
+    source: str | None = Field(description="None if the model does not translate.")
+    target: str | None = Field(description="None of pictures.")
     available: bool
     reason: str | None = Field(description="The reason why it is not available.")
+    inside: str = Field(
+        description="Its views: of a translation, a continuation, blanks, a label or a picture."
+    )
     kind: str
     parameters: int
-    beam: int
-    length_penalty: float
+    beam: int | None
+    length_penalty: float | None
     maps: list[AttentionKind]
     methods: list[str] = Field(description="Methods of attribution that the model allows.")
     checkpoints: list[int] = Field(description="Updates of the run's checkpoints, oldest first.")

@@ -18,6 +18,7 @@ from seq2see.see.explorer.inventory import kinds, methods
 from seq2see.see.explorer.pair import Pair, pair_of, source_ids, switched
 from seq2see.see.explorer.ranking import ranking
 from seq2see.see.explorer.tokens import source_tokens, target_tokens
+from seq2see.serve import explore_other_views as other_views
 from seq2see.serve.explore_requests import (
     AttributionLook,
     BeamLook,
@@ -26,16 +27,21 @@ from seq2see.serve.explore_requests import (
     Look,
     TranslateLook,
 )
+from seq2see.serve.models import TRANSLATION
 from seq2see.tasks.translator import Translator
 
 Values = dict[str, Any]
 Check = Callable[[], object]  # raises when nobody waits for the view any more
 
 
-def describe(translator: Translator) -> Values:
+def describe(opened: Any, inside: str = TRANSLATION) -> Values:
     """List everything that can be looked at in a model."""
+    parameters = sum(parameter.numel() for parameter in opened.model.parameters())
+    return {"parameters": parameters, **DESCRIPTIONS[inside](opened)}
+
+
+def _translation(translator: Translator) -> Values:
     return {
-        "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
         "maps": kinds(translator),
         "methods": methods(translator),
         "checkpoints": [update for update, _ in checkpoints.checkpoints(translator)],
@@ -131,9 +137,25 @@ LONG_VIEWS: dict[str, Callable[[Translator, Any, Check], Values]] = {
 }
 
 
-def view(name: str, translator: Translator, asked: Any, check: Check = lambda: None) -> Values:
+DESCRIPTIONS: dict[str, Callable[[Any], Values]] = {
+    TRANSLATION: _translation,
+    **other_views.DESCRIPTIONS,
+}
+
+
+def view(
+    name: str,
+    opened: Any,
+    asked: Any,
+    check: Check = lambda: None,
+    inside: str = TRANSLATION,
+) -> Values:
     """Compute a view; `check` is called between the passes of a long one, and may raise."""
     check()
+    if inside != TRANSLATION:
+        return other_views.view(name, opened, asked, inside)
     if name in LONG_VIEWS:
-        return LONG_VIEWS[name](translator, asked, check)
-    return VIEWS[name](translator, asked)
+        return LONG_VIEWS[name](opened, asked, check)
+    if name not in VIEWS:
+        raise InputError(f"{name}: a translation model has no such view; other models have it")
+    return VIEWS[name](opened, asked)

@@ -1,9 +1,9 @@
 """Looking into the models of a server, one request after the other, on a thread of its own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from seq2see.ct2 import engine as ct2
@@ -11,12 +11,9 @@ from seq2see.errors import InputError
 from seq2see.serve.batching import Batcher
 from seq2see.serve.logs import log
 from seq2see.serve.metrics import Metrics
-from seq2see.serve.models import Served
+from seq2see.serve.models import Explored, Models
 from seq2see.serve.patience import Patience
 from seq2see.serve.problems import Problem
-
-if TYPE_CHECKING:
-    from seq2see.tasks.translator import Translator
 
 WAITING = 16  # requests
 EXPORT = "this model is an export; serve the directory that it was made from to look inside"
@@ -44,8 +41,8 @@ class Explorer:
     """
 
     def __init__(self) -> None:
-        self._opened: WeakKeyDictionary[Served, Translator | None] = WeakKeyDictionary()
-        self._descriptions: WeakKeyDictionary[Served, dict[str, Any]] = WeakKeyDictionary()
+        self._opened: WeakKeyDictionary[Explored, Any] = WeakKeyDictionary()
+        self._descriptions: WeakKeyDictionary[Explored, dict[str, Any]] = WeakKeyDictionary()
 
     @cached_property
     def _queue(self) -> Batcher:
@@ -53,23 +50,23 @@ class Explorer:
         return Batcher("explore", 1, WAITING, Metrics())
 
     async def look(
-        self, served: Served, view: str, asked: Any, patience: Patience
+        self, served: Explored, view: str, asked: Any, patience: Patience
     ) -> dict[str, Any]:
         """Compute one view of a model, unless the request ends before."""
 
         def compute() -> dict[str, Any]:
-            translator = self._open(served)
-            if translator is None:
+            opened = self._open(served)
+            if opened is None:
                 raise Problem(422, _reason(served))
             from seq2see.serve import explore_views  # needs torch
 
-            return explore_views.view(view, translator, asked, patience.check)
+            return explore_views.view(view, opened, asked, patience.check, served.inside)
 
         return await self._run(compute, patience)
 
-    async def describe(self, models: Iterable[Served], patience: Patience) -> dict[str, Any]:
+    async def describe(self, models: Models, patience: Patience) -> dict[str, Any]:
         """Describe all models, each once: that tries every attribution."""
-        all_served = list(models)
+        all_served = models.explored
 
         def compute() -> dict[str, Any]:
             for served in all_served:
@@ -86,38 +83,39 @@ class Explorer:
         view: dict[str, Any] = result
         return view
 
-    def _open(self, served: Served) -> "Translator | None":
+    def _open(self, served: Explored) -> Any:
         """Open a model once; None if it cannot be."""
         if served not in self._opened:
-            self._opened[served] = _load(served)
+            self._opened[served] = served.opened or _load(served)
         return self._opened[served]
 
-    def _describe(self, served: Served) -> dict[str, Any]:
+    def _describe(self, served: Explored) -> dict[str, Any]:
         recipe = served.engine.recipe
-        translator = self._open(served)
+        opened = self._open(served)
         described = {
             "name": served.name,
             "source": served.source,
             "target": served.target,
-            "available": translator is not None,
-            "reason": None if translator is not None else _reason(served),
+            "available": opened is not None,
+            "reason": None if opened is not None else _reason(served),
+            "inside": served.inside,
             "kind": recipe.model.kind,
             "beam": max(recipe.decode.beam, 1),
             "length_penalty": recipe.decode.length_penalty,
         }
-        if translator is None:
+        if opened is None:
             nothing: dict[str, Any] = {"maps": [], "methods": [], "checkpoints": []}
             return described | nothing | {"parameters": 0, "gold": False}
         from seq2see.serve.explore_views import describe  # needs torch
 
-        return described | describe(translator)
+        return described | describe(opened, served.inside)
 
 
-def _reason(served: Served) -> str:
+def _reason(served: Explored) -> str:
     return EXPORT if ct2.exported(served.directory) else BROKEN
 
 
-def _load(served: Served) -> "Translator | None":
+def _load(served: Explored) -> Any:
     if ct2.exported(served.directory):
         return None
     from seq2see.tasks.table import load  # needs torch

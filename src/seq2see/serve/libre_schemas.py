@@ -65,6 +65,8 @@ REFUSED: dict[int | str, dict[str, Any]] = {
     504: {"model": Refused, "description": "The deadline has passed."},
 }
 
+NO_LANGUAGES = {"model": Refused, "description": "The server has no model that translates."}
+
 
 def _body(kind: type[BaseModel], example: dict[str, Any]) -> dict[str, Any]:
     """Describe a body in JSON, or a form, which has one text."""
@@ -90,5 +92,5 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         "openapi_extra": _body(DetectRequest, {"q": "Zwei Kinder spielen."}),
     },
     "languages": {"response_model": list[Language]},
-    "settings": {"response_model": dict[str, Any]},
+    "settings": {"response_model": dict[str, Any], "responses": {400: NO_LANGUAGES}},
 }

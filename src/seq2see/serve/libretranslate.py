@@ -173,7 +173,7 @@ def routes(models: Models, document: Callable[[], dict[str, Any]]) -> APIRouter:
     @router.get("/frontend/settings", **DESCRIBED["settings"])
     async def settings() -> Response:
         """Return what a client may show: the bounds, and the languages to begin with."""
-        first = next(iter(models))
+        first = models.choose(None, None, None, status=400)[0]
         codes = {"source": first.source, "target": first.target}
         language = {
             side: {"code": code, "name": english_name(code)} for side, code in codes.items()

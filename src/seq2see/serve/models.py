@@ -1,16 +1,22 @@
-"""The models of a server, by name and by language pair; opened, exported once, and reloaded."""
+"""The models of a server, by name and by language pair; opened, exported once, and reloaded.
+
+Those that do not translate are opened for the explorer alone.
+"""
 
 import asyncio
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seq2see.ct2 import engine as ct2
 from seq2see.ct2.batches import Setting
 from seq2see.ct2.engine import SHORTLIST, Engine
+from seq2see.ct2.engines import ENGINES
 from seq2see.ct2.library import cores
 from seq2see.errors import InputError
+from seq2see.recipe.schema import Recipe
 from seq2see.serve.batching import Batcher
 from seq2see.serve.cache import Cache
 from seq2see.serve.exports import exported
@@ -18,9 +24,10 @@ from seq2see.serve.logs import log
 from seq2see.serve.metrics import Metrics
 from seq2see.serve.problems import Problem
 from seq2see.serve.settings import Settings
-from seq2see.tasks.translation_engine import TranslationEngine
+from seq2see.tasks.translation_engine import TranslationEngine, translates
 
 TORCH_BATCH = 8192  # source tokens × beam
+TRANSLATION = "translation"  # views of the explorer
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,43 @@ class Served:
     batcher: Batcher
     cache: Cache
     metrics: Metrics
+    inside: str = TRANSLATION
+    opened = None  # by PyTorch, when it is first looked into
 
     def count(self, sentences: int, hits: int) -> None:
         """Count sentences, and those of them that were found in the cache."""
         self.metrics.sentences.labels(self.name).inc(sentences)
         self.metrics.cache_hits.labels(self.name).inc(hits)
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A model that does not translate: the explorer looks into it."""
+
+    name: str
+    directory: Path
+    inside: str  # name of its views
+    opened: Any  # by `Task.open`
+    source = None
+    target = None
+
+    @property
+    def engine(self) -> Any:
+        """The opened model, whose recipe is read as an engine's."""
+        return self.opened
+
+
+Explored = Served | Shown
+
+
+def open_place(place: Place, kind: str | None) -> tuple[str, Any]:
+    """Open a model by an engine, or to look into: return the engine's kind or the views' name."""
+    recipe = place.directory / "recipe.toml"
+    if ct2.exported(place.directory) or not recipe.is_file() or translates(Recipe.load(recipe)):
+        return open_engine(place, kind)
+    from seq2see.tasks.table import open_inside
+
+    return open_inside(place.directory)
 
 
 def open_engine(place: Place, kind: str | None) -> tuple[str, TranslationEngine]:
@@ -109,18 +148,30 @@ class Models:
         self._places = places
         self._kind = kind
         self._served: dict[str, Served] = {}
+        self._shown: dict[str, Shown] = {}
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
 
-    def open(self) -> list[tuple[Place, str, TranslationEngine]]:
-        """Open all models; takes seconds, or minutes if one has to be exported."""
-        return [(place, *open_engine(place, self._kind)) for place in self._places]
+    @property
+    def explored(self) -> list[Explored]:
+        """All models, those that do not translate included, as the command line orders them."""
+        known: dict[str, Explored] = {**self._served, **self._shown}
+        return [known[place.name] for place in self._places]
 
-    def serve(self, opened: list[tuple[Place, str, TranslationEngine]]) -> None:
+    def open(self) -> list[tuple[Place, str, Any]]:
+        """Open all models; takes seconds, or minutes if one has to be exported."""
+        return [(place, *open_place(place, self._kind)) for place in self._places]
+
+    def serve(self, opened: list[tuple[Place, str, Any]]) -> None:
         """Take these models for all further requests; requests that have begun keep theirs."""
         self._served = {}
+        self._shown = {}
         for place, kind, engine in opened:
+            if kind not in ENGINES:
+                self._shown[place.name] = Shown(place.name, place.directory, kind, engine)
+                log("model", model=place.name, inside=kind)
+                continue
             data = engine.recipe.data
             workers = cores() if kind == "ct2" else 1
             limits = self.settings.limits
@@ -149,10 +200,25 @@ class Models:
         self.serve(opened)
         log("reloaded", models=len(opened))
 
+    def find(self, name: str | None) -> Explored:
+        """Return the model of this name to look into; without a name, the first."""
+        models = self.explored
+        if not models:
+            raise Problem(422, "this server has no model")
+        for one in models:
+            if name in (None, one.name):
+                return one
+        raise Problem(422, f"model is not one of {', '.join(one.name for one in models)}")
+
     def choose(
         self, name: str | None, source: str | None, target: str | None, status: int = 422
     ) -> list[Served]:
         """Return the models that a request may mean; refuse if there are none."""
+        if name in self._shown:
+            rule = "it does not translate, and /v1/explore alone shows it"
+            raise Problem(status, f"model {name} is for looking inside: {rule}")
+        if not self._served:
+            raise Problem(status, "this server has no model that translates")
         if name is not None and name not in self._served:
             raise Problem(422, f"model is not one of {', '.join(self._served)}")
         choice = [

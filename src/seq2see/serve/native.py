@@ -7,6 +7,7 @@ from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
 
 from seq2see.decoding.long_text import Translation
+from seq2see.recipe.schema import Recipe
 from seq2see.scoring.likelihood import Scored
 from seq2see.serve.answers import REFUSALS, answer
 from seq2see.serve.detect import detect
@@ -67,9 +68,9 @@ def check_texts(name: str, texts: Sequence[str], limits: Limits) -> None:
         raise Problem(413, f"{name} has {characters} characters; {rule}")
 
 
-def options(beam: int | None, n_best: int, served: Served, limits: Limits) -> Options:
+def options(beam: int | None, n_best: int, recipe: Recipe, limits: Limits) -> Options:
     """Complete a request's search settings, within the bounds."""
-    beam = beam or max(served.engine.recipe.decode.beam, 1)
+    beam = beam or max(recipe.decode.beam, 1)
     if beam > limits.beam:
         raise Problem(422, f"beam is {beam}; at most {limits.beam} is allowed")
     if n_best > beam:
@@ -141,7 +142,7 @@ def add_translate(router: APIRouter, models: Models) -> None:
         check_texts("text", texts, limits)
         wish = wish_of(asked, len(texts), limits)
         served = chosen(models, asked, texts)
-        how = options(asked.beam, asked.n_best, served, limits)
+        how = options(asked.beam, asked.n_best, served.engine.recipe, limits)
         with patience(request, limits.deadline) as waiting:
             results = await translate_texts(served, texts, wish, how, waiting)
         return answer(

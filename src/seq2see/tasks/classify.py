@@ -92,6 +92,9 @@ class Classify(OneSidedTask):
         guessed = [names[guess[0]] for guess in predictions.guesses]
         return confusion_of(right, guessed, names)
 
+    def inside(self) -> str:
+        return "label"
+
     def merged(self, model: nn.Module, merge: int) -> nn.Module:
         merging: nn.Module = merged(model, merge)
         return merging

@@ -195,6 +195,9 @@ class Diffusion:
         directory.fill(model)
         return Painter(self.recipe, format, model, device, directory.path)
 
+    def inside(self) -> str:
+        raise InputError("a painter is not served; seq2see see painting shows what happens in it")
+
     def rows(self, vocabulary: Any) -> Rows:
         if isinstance(vocabulary, PaintingData):
             assert vocabulary.format is not None

@@ -203,5 +203,8 @@ class Images:
         model = merged(model, merge)
         return PictureModel(self.recipe, directory.format, model, device, directory.path)
 
+    def inside(self) -> str:
+        return "picture"
+
     def rows(self, vocabulary: Any) -> Rows:
         return {}

@@ -76,6 +76,9 @@ class Language(OneSidedTask):
     def network(self, size: int) -> nn.Module:
         return CausalModel(self.recipe.model, size, self.recipe.tie != "none")
 
+    def inside(self) -> str:
+        return "continuation"
+
     def sample(self, model: Any, tokenizers: Tokenizers, case: Case) -> Sample:
         """The first half of a sentence, all of it, and the model's likeliest continuation."""
         _, ids = case.example

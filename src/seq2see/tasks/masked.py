@@ -51,7 +51,9 @@ class Filler(LanguageModel):
     @torch.inference_mode()
     def fill(self, text: str, top: int = 5) -> Filled:
         tokenizer = self.tokenizers.target
-        ids = self._blanked(text)
+        ids = self.blanked(text)
+        if MASK not in ids:
+            raise InputError(f"{text!r} has no {BLANK} to fill")
         batch = collate_labels([(ids, [PAD])], [0]).to(self.device)
         probabilities = self.model(batch)[0].softmax(-1)  # (S, V)
         probabilities[:, : len(SPECIALS)] = 0.0
@@ -64,7 +66,7 @@ class Filler(LanguageModel):
             ids[place] = int(tokens[0])
         return Filled(tokenizer.decode(ids), blanks)
 
-    def _blanked(self, text: str) -> Ids:
+    def blanked(self, text: str) -> Ids:
         """Encode a text with one token for each <mask>."""
         tokenizer = self.tokenizers.target
         marked = string("text", text).replace(BLANK, PLACEHOLDER)
@@ -84,8 +86,6 @@ class Filler(LanguageModel):
             if ids and tokenizer.piece(ids[-1]) == "▁" and self.recipe.tokenizer.kind != "char":
                 ids.pop()  # the space before a subword belongs to it
             ids += [MASK] * piece.count(PLACEHOLDER)
-        if MASK not in ids:
-            raise InputError(f"{text!r} has no {BLANK} to fill")
         return ids
 
 
@@ -131,6 +131,9 @@ class Masked(OneSidedTask):
             for line in lines
         ]
         return lines, TextExamples(pairs, self.shifted)
+
+    def inside(self) -> str:
+        return "blanks"
 
     def sample(self, model: Any, tokenizers: Tokenizers, case: Case) -> Sample:
         """A sentence with its blanks, without, and as the model fills them."""

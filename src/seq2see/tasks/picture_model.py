@@ -101,7 +101,10 @@ class PictureModel:
 
     def explain(self, path: str | Path) -> PictureExplanation:
         """Classify one picture file and return all attention weights."""
-        pixels = self.read(path)
+        return self.explain_pixels(self.read(path))
+
+    def explain_pixels(self, pixels: Tensor) -> PictureExplanation:
+        """Classify one picture given as bytes (C, H, W) and return all attention weights."""
         trace = Trace()
         (prediction,) = self.classify_pixels(pixels[None], trace)
         by_name = trace.on_tokens()

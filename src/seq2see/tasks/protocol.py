@@ -14,6 +14,7 @@ from seq2see.models.init import Rows
 from seq2see.recipe.schema import Recipe
 from seq2see.text.history import History
 from seq2see.text.progress import Progress, silent
+from seq2see.text.tokenizers import Tokenizers
 from seq2see.training.report import Validation
 
 
@@ -32,6 +33,13 @@ class Opened(Protocol):
     def recipe(self) -> Recipe: ...
     @property
     def model(self) -> Any: ...
+
+
+class Reader(Protocol):
+    """A model in use that reads or writes texts."""
+
+    @property
+    def tokenizers(self) -> Tokenizers: ...
 
 
 class Data(Protocol):
@@ -107,6 +115,13 @@ class Task(Protocol):
 
     def open(self, directory: ModelDirectory, device: torch.device, merge: int | None) -> Any:
         """Open a model directory of this task (an `Opened`); `merge` tokens in each layer."""
+        ...
+
+    def inside(self) -> str:
+        """Name the views that the explorer has of a model, or say which command shows its inside.
+
+        One of translation, continuation, blanks, label and picture.
+        """
         ...
 
     def rows(self, vocabulary: Any) -> Rows:

@@ -82,6 +82,17 @@ def open_model(
     return task_of(directory.recipe).open(directory, pick_device(device), merge)
 
 
+def open_inside(path: str | Path) -> tuple[str, Any]:
+    """Open a model to look into, on the CPU; return the name of its views, too."""
+    directory = open_directory(path)
+    task = task_of(directory.recipe)
+    try:
+        views = task.inside()
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return views, task.open(directory, pick_device("cpu"), None)
+
+
 def load(directory: str | Path, device: str = "auto", merge: int | None = None) -> Translator:
     """Open the directory of a translation model; see `open_model` for `merge`."""
     translator: Translator = open_model(directory, device, merge, ["translate"])

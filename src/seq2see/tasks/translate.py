@@ -132,6 +132,9 @@ class Translate(TextTask):
         directory.fill(model)
         return Translator(self.recipe, pair, merged(model, merge), device, directory.path)
 
+    def inside(self) -> str:
+        return "translation"
+
 
 def merged(model: Any, merge: int | None) -> Any:
     """The model as it is, or merging tokens in each layer of its encoder."""

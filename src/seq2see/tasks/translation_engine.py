@@ -23,6 +23,11 @@ from seq2see.text.tokenizers import Tokenizers
 Ids = list[int]
 
 
+def translates(recipe: Recipe) -> bool:
+    """Whether the models of a recipe are for translation engines."""
+    return recipe.task == "translate"
+
+
 def string(name: str, text: str) -> str:
     """Return a text that a caller gave; refuse what is not a string."""
     if not isinstance(text, str):

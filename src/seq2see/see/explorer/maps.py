@@ -28,7 +28,18 @@ def attention(pair: Pair) -> dict[str, Any]:
     """Every head of a pair in 64 levels, with the gold alignment where there is one."""
     passed = forced(pair)
     sides = _sides(pair)
-    layers = [
+    return {
+        **{name: asdict(tokens) for name, tokens in sides.items()},
+        "text": pair.translation,
+        "axes": AXES,
+        "layers": overview(passed.weights),
+        **gold(pair.translator, pair.text, pair.translation),
+    }
+
+
+def overview(weights: dict[str, Tensor]) -> list[dict[str, Any]]:
+    """Every head of layers (H, T, S) in 64 levels."""
+    return [
         {
             "name": layer,
             "kind": kind_of(layer),
@@ -37,15 +48,8 @@ def attention(pair: Pair) -> dict[str, Any]:
             "columns": heads.shape[2],
             "maps": [in_levels(head) for head in heads],
         }
-        for layer, heads in passed.weights.items()
+        for layer, heads in weights.items()
     ]
-    return {
-        **{name: asdict(tokens) for name, tokens in sides.items()},
-        "text": pair.translation,
-        "axes": AXES,
-        "layers": layers,
-        **gold(pair.translator, pair.text, pair.translation),
-    }
 
 
 def one_head(pair: Pair, layer: str, head: int) -> dict[str, Any]:
@@ -53,18 +57,23 @@ def one_head(pair: Pair, layer: str, head: int) -> dict[str, Any]:
     check_heads(pair.translator, [(layer, head)])
     weights = forced(pair).weights[layer][head]
     rows, columns = labels(pair, layer)
-    mask = mask_of(layer, weights)
-    reasons = [["" if seen else "later position" for seen in row] for row in mask.tolist()]
     return {
         "layer": layer,
         "head": head,
         "rows": rows.pieces,
         "columns": columns.pieces,
+        "axes": AXES[kind_of(layer)],
+        **exactly(weights, mask_of(layer, weights)),
+    }
+
+
+def exactly(weights: Tensor, mask: Tensor) -> dict[str, Any]:
+    """The weights of a head (T, S), the positions that it may see, and why not the others."""
+    return {
         "weights": weights.tolist(),
         "mask": mask.tolist(),
-        "reasons": reasons,
+        "reasons": [["" if seen else "later position" for seen in row] for row in mask.tolist()],
         "entropy": entropy(weights).tolist(),
-        "axes": AXES[kind_of(layer)],
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from seq2see.batches import Ids
 from seq2see.see.alignment import word_of_piece
-from seq2see.tasks.translator import Translator
+from seq2see.tasks.protocol import Reader
 from seq2see.text import captions
 from seq2see.text.documents.sentences import spaced
 from seq2see.text.normalising import normalised
@@ -22,7 +22,7 @@ class Tokens:
     special: list[bool]
 
 
-def source_tokens(translator: Translator, text: str) -> Tokens:
+def source_tokens(translator: Reader, text: str) -> Tokens:
     """Split a source text; </s> is last."""
     tokenizers = translator.tokenizers
     pieces = tokenizers.source.pieces(text)
@@ -30,7 +30,7 @@ def source_tokens(translator: Translator, text: str) -> Tokens:
     return _ended(pieces, _places(pieces, words, tokenizers.languages[0]))
 
 
-def target_tokens(translator: Translator, ids: Ids) -> Tokens:
+def target_tokens(translator: Reader, ids: Ids) -> Tokens:
     """Name the ids that are predicted; </s> is last."""
     target = translator.tokenizers.target
     pieces = [target.piece(id) for id in ids]

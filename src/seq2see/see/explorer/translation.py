@@ -1,8 +1,10 @@
 """Translation word by word: probabilities, the likeliest alternatives, and the n best."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from torch import Tensor
 
 from seq2see.batches import Ids
 from seq2see.decoding.hypotheses import Search
@@ -84,11 +86,16 @@ def translate(
 
 def predictions(pair: Pair) -> list[dict[str, Any]]:
     """The distribution behind each token of a translation, given those before it."""
-    log_p = forced(pair).log_p.double()  # (T, V)
+    piece = pair.translator.tokenizers.target.piece
+    return distributions(forced(pair).log_p, [*pair.target, END], piece)
+
+
+def distributions(log_p: Tensor, ids: Ids, piece: Callable[[int], str]) -> list[dict[str, Any]]:
+    """The probability of each id under its row of log p (T, V), and the likeliest ids."""
+    log_p = log_p.double()
     probabilities = log_p.exp()
     entropies = entropy(probabilities).tolist()
     top, tokens = probabilities.topk(min(TOP, log_p.shape[1]))
-    piece = pair.translator.tokenizers.target.piece
     return [
         {
             "token": piece(id),
@@ -102,5 +109,5 @@ def predictions(pair: Pair) -> list[dict[str, Any]]:
                 )
             ],
         }
-        for step, id in enumerate([*pair.target, END])
+        for step, id in enumerate(ids)
     ]

@@ -68,6 +68,20 @@ function cells(context, { x, y, columns, weights, cellWidth, cellHeight }) {
   context.drawImage(small, x, y, columns * cellWidth, rows * cellHeight);
 }
 
+function pixels(context, { x, y, rows, size, opacity }) {
+  const [high, wide] = [rows.length, rows[0].length];
+  const image = new ImageData(wide, high);
+  rows.flat().forEach(([red, green = red, blue = red], index) => {
+    image.data.set([red, green, blue, 255], 4 * index);
+  });
+  const small = new OffscreenCanvas(wide, high);
+  small.getContext("2d").putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.globalAlpha = opacity;
+  context.drawImage(small, x, y, wide * size, high * size);
+  context.globalAlpha = 1;
+}
+
 function place(context, { x, y, picture }) {
   context.save();
   context.translate(x, y);
@@ -76,7 +90,7 @@ function place(context, { x, y, picture }) {
 }
 
 function draw(context, picture) {
-  const ways = { rect, line, text, cells, picture: place };
+  const ways = { rect, line, text, cells, pixels, picture: place };
   for (const shape of picture.shapes) ways[shape.kind](context, shape);
 }
 

@@ -2,12 +2,13 @@
 //
 // A room has a `name`, `controls`, what it `lacks` in a model, a `fetch` of the answers it needs
 // and a `draw`, which makes figures of them. The view alone decides what is fetched and drawn.
+// That is for models that translate; `others` has the same for other kinds that the room shows.
 
 import { settle } from "./controls.js";
 import { make } from "./elements.js";
 import { Errands, focusToken } from "./errands.js";
 import { keepPlace, makeFigure } from "./figure.js";
-import { LONGEST, showLook, startLook, subjectOf } from "./look.js";
+import { LONGEST, sayKind, showLook, startLook, subjectOf, translates } from "./look.js";
 import { sayPhrase } from "./phrases.js";
 import { anatomy } from "./room-anatomy.js";
 import { attention } from "./room-attention.js";
@@ -18,9 +19,10 @@ import { layers } from "./room-layers.js";
 import { training } from "./room-training.js";
 import { words } from "./room-words.js";
 import { ask } from "./server.js";
+import { presentPicture, problemOfPicture, startPicture } from "./upload.js";
 import { onTheme } from "./theme.js";
 import { change, currentView } from "./view.js";
-import { label, onChange, say } from "./words.js";
+import { keyFor, label, onChange, say } from "./words.js";
 
 const ROOMS = [words, attention, heads, beam, layers, anatomy, training, compare];
 const MOST_ANSWERS = 60; // kept
@@ -42,8 +44,7 @@ const errands = new Errands(({ old, waiting }) => {
 
 function build(room) {
   const title = `${room.name}-title`;
-  const controls = make("div", { class: "controls" });
-  controls.append(...room.controls.map((control) => control.element));
+  const controls = make("div", { class: "controls", hidden: true });
   const problems = make("div", {});
   const output = make("div", { class: "output" });
   const section = make(
@@ -55,7 +56,6 @@ function build(room) {
     problems,
     output,
   );
-  controls.hidden = room.controls.length === 0;
   form.after(section);
   label(section);
   sections.set(room.name, { room, section, controls, problems, output });
@@ -78,45 +78,71 @@ function tell(words) {
 /** Draw the answers again: in another language, theme or width. */
 function draw() {
   if (shown === null || currentView().room !== shown.room.name) return;
-  const { room, view, model, fetched } = shown;
+  const { room, kind, view, model, fetched } = shown;
   const { output } = sections.get(room.name);
   const goBack = keepPlace(output);
   const subject = subjectOf(view, model);
   const width = output.clientWidth - AROUND;
   const figure = (part) => makeFigure({ subject, ...part });
-  const parts = room.draw({ answers: fetched, view, model, width, figure });
+  const parts = kind.draw({ answers: fetched, view, model, width, figure });
   output.replaceChildren(...parts.map((part) => (part instanceof Node ? part : figure(part))));
   goBack();
 }
 
+/** Return what a room has for the kind of a model; undefined where it shows nothing of it. */
+function kindOf(room, model) {
+  return translates(model) ? room : room.others?.[model.inside];
+}
+
 /** Say why there is nothing to draw; null where there is. */
-function obstacle(room, view, model) {
+function obstacle({ room, kind }, view, model) {
   if (!model.available) return sayPhrase(model.reason);
-  const lack = room.lacks?.(model, models);
+  if (!kind) return say(keyFor(`lacks.${room.name}`, model), { kind: sayKind(model) });
+  const lack = kind.lacks?.(model, models);
   if (lack) return say(lack);
+  if (kind.picture) return presentPicture() === null ? say("noPicture") : null;
   return (view.text ?? "").trim() === "" ? say("noText") : null;
 }
 
+/** Show the title of a room and its controls, those for the kind of the model. */
+function showFrame({ section, controls, room }, shownControls, model) {
+  for (const [part, name] of [["h1", "title"], [".lead", "lead"]]) {
+    const element = section.querySelector(part);
+    element.dataset.words = keyFor(`${name}.${room.name}`, model);
+    element.textContent = say(element.dataset.words);
+  }
+  const elements = shownControls.map(({ element }) => element);
+  if (controls.children.length !== elements.length || controls.firstChild !== elements[0]) {
+    controls.replaceChildren(...elements);
+    label(controls);
+  }
+  controls.hidden = elements.length === 0 || !model.available;
+}
+
 function follow() {
-  const { room, controls } = sections.get(currentView().room);
+  const place = sections.get(currentView().room);
+  const { room } = place;
   const given = currentView();
   const model = models.find(({ name }) => name === given.model) ?? models[0];
-  const view = settle(room.controls, given, model, models);
+  const kind = kindOf(room, model);
+  const controls = kind?.controls ?? [];
+  const view = settle(controls, given, model, models);
   showLook(view, model, models);
-  for (const control of room.controls) control.show(view[control.name], model, view, models);
-  controls.hidden = room.controls.length === 0 || !model.available;
-  const count = [...(view.text ?? "")].length;
+  showFrame(place, controls, model);
+  for (const control of controls) control.show(view[control.name], model, view, models);
+  const count = kind?.picture ? 0 : [...(view.text ?? "")].length;
   if (count > LONGEST) return errands.stop({ key: "long", values: { count, most: LONGEST } });
-  const reason = obstacle(room, view, model);
+  if (kind?.picture && problemOfPicture()) return errands.stop(problemOfPicture());
+  const reason = obstacle({ room, kind }, view, model);
   if (reason !== null) {
     errands.stop();
     return tell(reason);
   }
   return errands.replace(async (options) => {
     const question = (route, body) => get(route, body, options);
-    const fetched = await room.fetch(question, view, model, models);
+    const fetched = await kind.fetch(question, view, model, models);
     if (options.signal.aborted) return;
-    shown = { room, view, model, fetched };
+    shown = { room, kind, view, model, fetched };
     draw();
   }, follow);
 }
@@ -142,10 +168,12 @@ export function enter(before) {
 export function open() {
   for (const room of [...ROOMS].reverse()) build(room);
   startLook();
-  onTheme(draw);
-  onChange(() => {
+  const again = () => {
     if (models !== null && sections.has(currentView().room)) follow();
-  });
+  };
+  startPicture(again);
+  onTheme(draw);
+  onChange(again);
   addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(draw, PAUSE);

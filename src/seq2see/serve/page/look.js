@@ -5,7 +5,8 @@ import { make } from "./elements.js";
 import { nameOf } from "./languages.js";
 import { headName } from "./numbers.js";
 import { change } from "./view.js";
-import { say } from "./words.js";
+import { presentPicture } from "./upload.js";
+import { keyFor, label, say } from "./words.js";
 
 export const LONGEST = 2000; // characters, as the server takes them
 const MOST_BEAM = 16;
@@ -45,20 +46,49 @@ export function beamOf(view, one) {
   return value >= 1 && value <= MOST_BEAM ? value : one.beam;
 }
 
-/** Build the part of a request that every route takes. */
+/** Whether a model translates; the others are only looked into. */
+export function translates({ inside }) {
+  return inside === "translation";
+}
+
+/** Name the kind of a model that does not translate. */
+export function sayKind({ inside }) {
+  return say(`kind.${inside}`);
+}
+
+/** Build the part of a request that every route for a text takes. */
 export function lookOf(view, one) {
+  if (!translates(one)) return { model: one.name, text: view.text };
   const body = { model: one.name, text: view.text, beam: beamOf(view, one), off: headsOff(view) };
   return view.target ? { ...body, target: view.target } : body;
 }
 
 /** Describe the sentence and the model in one line, for files. */
 export function subjectOf(view, one) {
-  return say("subject", { model: one.name, text: view.text });
+  const key = keyFor("subject", one);
+  return say(key, { model: one.name, text: view.text, picture: presentPicture()?.name });
 }
 
-function showOff(view) {
+function describe(one) {
+  if (translates(one)) return `${one.name} · ${nameOf(one.source)} → ${nameOf(one.target)}`;
+  const language = one.target === null ? [] : [nameOf(one.target)];
+  return [one.name, sayKind(one), ...language].join(" · ");
+}
+
+/** Show the fields of the form that a kind of model takes. */
+function showFields(one) {
+  const picture = one.inside === "picture";
+  find("look-text-part").hidden = picture;
+  find("look-picture-part").hidden = !picture;
+  for (const field of [target, beam]) field.parentElement.hidden = !translates(one);
+  text.dataset.hint = keyFor("typeSentence", one);
+  form.querySelector("[for=look-text]").dataset.words = keyFor("sentence", one);
+  label(form);
+}
+
+function showOff(view, one) {
   const heads = headsOff(view);
-  off.hidden = heads.length === 0;
+  off.hidden = heads.length === 0 || !translates(one);
   if (off.hidden) return;
   const names = heads.map(({ layer, head }) => headName(layer, head)).join(say("comma"));
   const on = make("button", { type: "button", onclick: () => change({ off: null }) }, say("allOn"));
@@ -71,22 +101,19 @@ function write(field, value) {
 
 /** Show the view's sentence and model. */
 export function showLook(view, one, models) {
-  model.replaceChildren(
-    ...models.map(({ name, source, target: to }) => {
-      return new Option(`${name} · ${nameOf(source)} → ${nameOf(to)}`, name);
-    }),
-  );
+  model.replaceChildren(...models.map((each) => new Option(describe(each), each.name)));
   model.value = one.name;
   write(text, view.text ?? "");
   write(target, view.target ?? "");
   write(beam, view.beam ?? "");
-  beam.placeholder = String(one.beam);
-  const languages = [[text, one.source], [target, one.target]];
+  beam.placeholder = String(one.beam ?? "");
+  const languages = [[text, one.source ?? one.target ?? ""], [target, one.target ?? ""]];
   for (const [field, code] of languages) {
     field.lang = code;
     field.dir = directionIn(field.value, code);
   }
-  showOff(view);
+  showOff(view, one);
+  showFields(one);
 }
 
 function later(choices) {

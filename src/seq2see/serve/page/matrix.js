@@ -61,21 +61,24 @@ function addMasked(picture, { masked, columns }, { x, y, cell }) {
 
 /** Draw a matrix: `rows`, `columns`, `weights` row by row, axes; `chosen` row, `masked` cells.
  *
- * Large cells hold their number, unless the matrix is `unnumbered`.
+ * Large cells hold their number, unless the matrix is `unnumbered`. Cells have at most `largest`
+ * pixels; `under` gives the picture below cells of a size.
  */
 export function matrixPicture(matrix, width) {
   const { rows, columns, weights, chosen = null, masked = null } = matrix;
   const x = longest(rows) + 22;
   const y = longest(columns) + 22;
   const fitting = Math.floor((width - x - 2) / columns.length);
-  const cell = Math.max(SMALLEST, Math.min(matrix.unnumbered ? PLAIN : LARGEST, fitting));
+  const largest = matrix.largest ?? (matrix.unnumbered ? PLAIN : LARGEST);
+  const cell = Math.max(SMALLEST, Math.min(largest, fitting));
   const place = { x, y, cell, high: rows.length };
   const across = columns.length * cell;
   const down = rows.length * cell;
   const picture = new Picture(x + across + 2, y + down + 2);
+  if (matrix.under) picture.place(x, y, matrix.under(cell));
   picture.cells(x, y, columns.length, weights, cell, cell);
   if (masked !== null) addMasked(picture, matrix, place);
-  if (cell >= NUMBERED) addNumbers(picture, matrix, place);
+  if (cell >= NUMBERED && !matrix.unnumbered) addNumbers(picture, matrix, place);
   picture.rect(x, y, across, down, { stroke: "line" });
   if (chosen !== null) {
     picture.rect(x, y + chosen * cell, across, cell, { stroke: "accent", thickness: 2 });

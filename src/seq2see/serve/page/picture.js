@@ -65,6 +65,11 @@ export class Picture {
     this.shapes.push({ kind: "cells", x, y, columns, weights, cellWidth, cellHeight });
   }
 
+  /** Add the pixels of a photograph, rows of red, green and blue or of grey from 0 to 255. */
+  pixels(x, y, rows, size, opacity = 1) {
+    this.shapes.push({ kind: "pixels", x, y, rows, size, opacity });
+  }
+
   /** Add another picture; with a `key` it can be picked, and its `label` is said. */
   place(x, y, picture, { key = null, label = null, pressed = null } = {}) {
     this.shapes.push({ kind: "picture", x, y, picture, key, label, pressed });

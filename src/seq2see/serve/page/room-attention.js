@@ -1,5 +1,6 @@
 // Attention: every head at a glance, and one of them large, with its numbers.
 
+import { pictureAttention } from "./attention-picture.js";
 import { drawCanvas } from "./canvas.js";
 import { Check, Choice, headChoice, layerChoice } from "./controls.js";
 import { make } from "./elements.js";
@@ -49,6 +50,7 @@ function shownSides({ source, input, target }, view) {
 /** Return the queries and the keys of a kind of attention. */
 function sidesOf(sides, kind) {
   if (kind === "encoder.self") return [sides.source, sides.source];
+  if (kind === "stack.self") return [sides.input, sides.input];
   return kind === "decoder.self" ? [sides.input, sides.input] : [sides.target, sides.source];
 }
 
@@ -255,10 +257,20 @@ function draw({ answers, view, width, figure }) {
   return [overview, make("div", { class: beside ? "pair" : "" }, pair)];
 }
 
-export const attention = {
-  name: "attention",
+const betweenTokens = {
   controls: [layer, head, way, unit, bare],
   lacks: ({ maps }) => (maps.length === 0 ? "noMaps" : null),
   fetch,
   draw,
+};
+
+export const attention = {
+  name: "attention",
+  ...betweenTokens,
+  others: {
+    continuation: betweenTokens,
+    blanks: betweenTokens,
+    label: betweenTokens,
+    picture: pictureAttention,
+  },
 };

@@ -9,7 +9,7 @@ import { Picture, shorten } from "./picture.js";
 import { drawLive } from "./svg.js";
 import { labelsOf } from "./tokens.js";
 import { change } from "./view.js";
-import { say } from "./words.js";
+import { keyFor, say } from "./words.js";
 
 const HIGH = 46;
 const NARROWEST = 78;
@@ -33,7 +33,7 @@ function cell(step, { label, chosen, wide }) {
   return picture;
 }
 
-function gridPicture({ layers }, { labels, chosen, width }) {
+function gridPicture({ layers }, { labels, chosen, width, model }) {
   const picture = new Picture();
   const fitting = Math.floor((width - SIDE) / labels.length);
   const wide = Math.max(NARROWEST, Math.min(WIDEST, fitting));
@@ -45,13 +45,13 @@ function gridPicture({ layers }, { labels, chosen, width }) {
     steps.forEach((step, column) => {
       const key = `${layer}.${column}`;
       const words = { layer: layer + 1, token: tokens[column], rank: step.final_rank };
-      const said = say("layerCell", { ...words, probability: percent(step.probability) });
+      const said = say(keyFor("layerCell", model), { ...words, probability: percent(step.probability) });
       const drawn = cell(step, { label: tokens[column], chosen: key === chosen, wide });
       const keyed = { key, label: said, pressed: key === chosen };
       picture.place(SIDE + column * wide, row * HIGH, drawn, keyed);
     });
   });
-  picture.text(0, foot + 22, say("said"), { fill: "soft", size: 13 });
+  picture.text(0, foot + 22, say(keyFor("said", model)), { fill: "soft", size: 13 });
   labels.forEach((label, column) => {
     const look = { fill: "ink", weight: 600, anchor: "middle" };
     const text = shorten(label, wide - 8, 14, 600);
@@ -61,11 +61,11 @@ function gridPicture({ layers }, { labels, chosen, width }) {
   return picture;
 }
 
-function tell({ layers }, labels, chosen) {
+function tell({ layers }, { labels, chosen, model }) {
   const [layer, column] = chosen.split(".").map(Number);
   const step = layers[layer].steps[column];
   const [token] = labelsOf([step.token]);
-  return say("layerSaid", {
+  return say(keyFor("layerSaid", model), {
     layer: layer + 1,
     token,
     probability: percent(step.probability),
@@ -75,14 +75,14 @@ function tell({ layers }, labels, chosen) {
   });
 }
 
-function draw({ answers, view, width }) {
+function draw({ answers, view, model, width }) {
   const { layers, target } = answers;
   const labels = labelsOf(target.pieces, target.special);
   const cells = layers.flatMap(({ layer, steps }) => {
     return steps.map((_, column) => `${layer}.${column}`);
   });
   const chosen = cells.includes(view.cell) ? view.cell : "0.0";
-  const picture = gridPicture(answers, { labels, chosen, width });
+  const picture = gridPicture(answers, { labels, chosen, width, model });
   const title = say("layerByLayer");
   const rows = layers.flatMap(({ layer, steps }) =>
     steps.map((step, column) => [
@@ -96,16 +96,18 @@ function draw({ answers, view, width }) {
   );
   const keys = ["layer", "finalToken", "piece", "probability", "finalRank", "finalProbability"];
   const grid = drawLive(picture, title, (key) => change({ cell: key }));
-  const said = make("p", { class: "readout", role: "status" }, tell(answers, labels, chosen));
+  const place = { labels, chosen, model };
+  const said = make("p", { class: "readout", role: "status" }, tell(answers, place));
   const drawing = make("div", {}, scrolling(grid), said);
-  const table = { columns: keys.map((key) => say(key)), rows };
-  const note = say("layersNote");
+  const table = { columns: keys.map((key) => say(keyFor(key, model))), rows };
+  const note = say(keyFor("layersNote", model));
   return [{ name: "layers", title, note, picture, drawing, table, data: answers }];
 }
 
-export const layers = {
-  name: "layers",
+const decoding = {
   controls: [],
   fetch: (get, view, model) => get("layers", lookOf(view, model)),
   draw,
 };
+
+export const layers = { name: "layers", ...decoding, others: { continuation: decoding } };

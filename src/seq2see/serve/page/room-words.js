@@ -1,12 +1,14 @@
 // Words: which source words made a target word, and what else the model might have said.
 
-import { barsPicture } from "./bars.js";
+import { blanks } from "./words-blanks.js";
+import { label, picture } from "./words-classes.js";
+import { continuation } from "./words-next.js";
 import { Choice } from "./controls.js";
-import { isolate } from "./directions.js";
 import { drawHypotheses } from "./hypotheses.js";
 import { beamOf, lookOf } from "./look.js";
 import { decimal, percent } from "./numbers.js";
 import { stack } from "./picture.js";
+import { drawStep } from "./steps.js";
 import { drawLive } from "./svg.js";
 import { labelsOf, tokenRow } from "./tokens.js";
 import { change } from "./view.js";
@@ -71,48 +73,12 @@ function drawReasons({ steps, scores, view, model, width, chosen }) {
   };
 }
 
-function drawStep({ steps }, width, chosen) {
-  const step = steps.steps[chosen];
-  const { token, probability, log_probability: log, entropy } = step;
-  const [shownToken] = labelsOf([token]);
-  const values = { probability: percent(probability), log: decimal(log, 3) };
-  const rows = step.top.map((one) => ({
-    label: labelsOf([one.token])[0],
-    share: one.probability,
-    value: percent(one.probability),
-    strong: one.token === token,
-  }));
-  const picture = barsPicture(rows, width);
-  const title = say("instead", { token: shownToken });
-  const columns = ["piece", "probability", "logProbability", "entropy"].map((key) => say(key));
-  const table = {
-    caption: say("steps"),
-    columns: [...columns, say("topFive")],
-    rows: steps.steps.map((one) => [
-      one.token,
-      decimal(one.probability, 6),
-      decimal(one.log_probability, 4),
-      decimal(one.entropy, 4),
-      one.top.map((other) => `${isolate(other.token)} ${decimal(other.probability, 4)}`).join(" · "),
-    ]),
-  };
-  return {
-    name: "step",
-    title,
-    note: say("stepNote", { ...values, entropy: decimal(entropy, 3) }),
-    picture,
-    drawing: drawLive(picture, title),
-    table,
-    data: step,
-  };
-}
-
 function draw({ answers: { steps, scores }, view, model, width }) {
   const last = steps.steps.length - 1;
   const chosen = Math.max(0, Math.min(last, Number.parseInt(view.word, 10) || 0));
   return [
     drawReasons({ steps, scores, view, model, width, chosen }),
-    drawStep({ steps }, width, chosen),
+    drawStep(steps, width, chosen),
     drawHypotheses("n-best", say("nBest"), steps.hypotheses, width),
   ];
 }
@@ -123,4 +89,5 @@ export const words = {
   lacks: ({ methods }) => (methods.length === 0 ? "noMethods" : null),
   fetch,
   draw,
+  others: { continuation, blanks, label, picture },
 };

@@ -55,6 +55,22 @@ function cells({ x, y, columns, weights, cellWidth, cellHeight }) {
   return makeSvg("g", attributes, children);
 }
 
+/** Draw pixels as one path per colour. */
+function pixels({ x, y, rows, size, opacity }) {
+  const paths = new Map();
+  rows.forEach((row, down) => {
+    row.forEach(([red, green = red, blue = red], across) => {
+      const fill = `rgb(${red}, ${green}, ${blue})`;
+      const place = `M${+(across * size).toFixed(2)} ${+(down * size).toFixed(2)}`;
+      const square = `${place}h${size}v${size}h${-size}z`;
+      paths.set(fill, (paths.get(fill) ?? "") + square);
+    });
+  });
+  const children = [...paths].map(([fill, d]) => makeSvg("path", { d, fill }));
+  const transform = `translate(${x} ${y})`;
+  return makeSvg("g", { transform, opacity, "shape-rendering": "crispEdges" }, children);
+}
+
 function group({ x, y, picture, key, label, pressed }, pick) {
   const children = shapesOf(picture, pick);
   const name = label === null ? null : makeSvg("title", {}, label);
@@ -69,7 +85,7 @@ function group({ x, y, picture, key, label, pressed }, pick) {
 }
 
 function shapesOf(picture, pick) {
-  const draw = { rect, line, text, cells, picture: group };
+  const draw = { rect, line, text, cells, pixels, picture: group };
   return picture.shapes.map((shape) => draw[shape.kind](shape, pick));
 }
 

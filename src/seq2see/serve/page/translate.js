@@ -4,7 +4,8 @@ import { directionOf } from "./directions.js";
 import { Errands, focusToken } from "./errands.js";
 import { choose, chosenModel, offer, reverse, showPair, startPairs } from "./pairs.js";
 import { ask } from "./server.js";
-import { onChange, say } from "./words.js";
+import { change } from "./view.js";
+import { label, onChange, say } from "./words.js";
 
 const PAUSE = 250; // milliseconds without a key
 const MOST_OTHERS = 5; // asked for, the best included
@@ -112,9 +113,20 @@ function translate() {
   show();
 }
 
+/** Say that nothing translates here; without a room in the address, open the explorer's first. */
+function lackModels() {
+  text.disabled = true;
+  text.dataset.hint = "noTranslation";
+  translation.removeAttribute("data-hint");
+  translation.removeAttribute("data-placeholder");
+  label(room);
+  if (location.hash === "") change({ room: "words" });
+}
+
 async function fetchModels(options) {
-  const settings = await ask("frontend/settings", options);
   const { models } = await ask("v1/models", options);
+  if (models.length === 0) return lackModels();
+  const settings = await ask("frontend/settings", options);
   bound = settings.charLimit;
   offer(models);
   showLanguages();
@@ -122,7 +134,7 @@ async function fetchModels(options) {
 
 async function load() {
   await errands.replace(fetchModels, load);
-  if (chosenModel() === null) focusToken(); // nobody is typing yet
+  if (chosenModel() === null) focusToken(); // nobody is typing yet, or nothing translates
   else if (!composing) translate(); // a browser may have kept the text
 }
 

@@ -2,10 +2,12 @@
 
 import { isolate } from "./directions.js";
 import { keep, recall } from "./memory.js";
+import { enOthers } from "./words-en-others.js";
 import { en } from "./words-en.js";
+import { zhOthers } from "./words-zh-others.js";
 import { zh } from "./words-zh.js";
 
-export const WORDS = { en, zh };
+export const WORDS = { en: { ...en, ...enOthers }, zh: { ...zh, ...zhOthers } };
 
 const TAGS = { en: "en", zh: "zh-CN" };
 const CHANGED = "words";
@@ -28,6 +30,12 @@ export function say(key, values = {}) {
 /** Return the words of a key, or a name that stands for itself where the page has none for it. */
 export function sayName(key, name) {
   return Object.hasOwn(WORDS[language], key) ? say(key) : name;
+}
+
+/** Return the key of the words for a kind of model, which may have words of its own. */
+export function keyFor(key, { inside }) {
+  const own = `${key}.${inside}`;
+  return Object.hasOwn(WORDS[language], own) ? own : key;
 }
 
 /** Call `act` whenever the page's language changes. */
