@@ -93,7 +93,7 @@ def test_the_module_runs_and_says_its_version(call: Any) -> None:
         ("seq2see tra", {"train", "translate"}),
         ("seq2see see mask", {"masks"}),
         ("seq2see translate --en", {"--engine"}),
-        ("seq2see train captions-", {"captions-classify", "captions-language", "captions-masked"}),
+        ("seq2see train multi30k-ls", {"multi30k-lstm", "multi30k-lstm-attention"}),
     ],
 )
 def test_the_shell_completes(words: str, completed: set[str]) -> None:

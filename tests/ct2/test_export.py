@@ -173,6 +173,7 @@ def test_an_export_is_all_that_translating_needs(
         "recipe.toml",
         "tokenizer.json",
         "tokenizer.model",
+        "lexicon.txt",
     }
     assert {path.name for path in (tmp_path / "out").iterdir()} == names | {
         "engine.json",

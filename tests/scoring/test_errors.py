@@ -14,6 +14,7 @@ from sacrebleu.metrics.bleu import BLEU
 from seq2see.scoring.errors import Analysis, analyse
 from seq2see.scoring.phrases import LONGEST_ALIGNED, aligned, dropped, excess, repeated, words
 from seq2see.text.function_words import FUNCTION_WORDS
+from seq2see.text.segmenters import segmenter
 from seq2see.text.specials import UNKNOWN
 from seq2see.text.subwords import Subwords
 from seq2see.text.vocab import Vocab
@@ -176,7 +177,9 @@ def test_unknown_source_words(kind: str, tokenizer: Subwords) -> None:
     if kind == "words":
         pytest.importorskip("spacy")
     known = ["Ein", "Mann", "isst", "in", ".", "Herr", "und"]
-    source_tokenizer = tokenizer if kind == "subwords" else Words(Vocab(known), "de")
+    source_tokenizer = tokenizer
+    if kind == "words":
+        source_tokenizer = Words(Vocab(known), segmenter("spacy", "de"))
     unknown = "Москва"  # in no Latin vocabulary, be it of words or of letters
     sources = [
         f"Ein Mann isst {unknown}, {unknown}.",
@@ -209,7 +212,7 @@ def test_unknown_ids_are_counted_as_tokenizers_show_them(tokenizer: Subwords) ->
     shown = tokenizer.decode([*some, UNKNOWN, UNKNOWN, *some, UNKNOWN])
     assert analyse([""], [shown], [""], tokenizer).unknown.in_outputs == 3
     pytest.importorskip("spacy")
-    vocabulary = Words(Vocab(["man", ","]), "en")
+    vocabulary = Words(Vocab(["man", ","]), segmenter("spacy", "en"))
     shown = vocabulary.decode(vocabulary.encode("man other, man another"))
     assert analyse([""], [shown], [""], tokenizer).unknown.in_outputs == 2
 

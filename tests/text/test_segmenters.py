@@ -123,7 +123,7 @@ def test_a_directory_of_an_earlier_version_opens_unchanged(tmp_path: Path) -> No
         path.write_text(json.dumps({key: about[key] for key in about.keys() - later}))
         loaded = tokenizers.load(folder)
         assert loaded.source.normalise == ("none" if kind == "words" else "nfc")
-        assert tokenizers.identity(folder) == about["files"]
+        assert tokenizers.identity(folder).items() <= about["files"].items()
     words = tokenizers.load(tmp_path / "words")
     assert accents in words.source.pieces(pairs[0][0])
     assert words.target.pieces("T-shirt") == [*"T-shirt"]  # as spaCy splits Chinese

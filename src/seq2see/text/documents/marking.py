@@ -97,7 +97,7 @@ def _words(
 def _kept(pieces: Sequence[Piece], span: Marked, setting: Setting) -> list[Piece]:
     """Make one piece of a span, or one of each of its parts where markup comes between them."""
     whole = all(piece.text for piece in pieces)
-    if span.kind in (Kind.TERM, Kind.QUOTE):
+    if span.kind is Kind.TERM:
         raw = setting.escape(span.forms[0])
         return [Piece(span.kind, text_of(pieces), raw, span.forms)] if whole else [*pieces]
     if whole:

@@ -172,10 +172,17 @@ def needs_blank(before: str, after: str) -> bool:
 
 
 def _raw(pieces: Sequence[Piece], setting: Setting, first: bool = True) -> Iterator[str]:
-    """Yield pieces as they are written; a term that begins a sentence begins with a capital."""
+    """Yield pieces as they are written in a translation.
+
+    A term that begins a sentence begins with a capital; quotation marks are the target language's.
+    """
     for piece in pieces:
-        capital = piece.kind is Kind.TERM and first and piece.text[0].isupper()
-        yield setting.escape(piece.forms[-1]) if capital else piece.raw
+        if piece.kind is Kind.QUOTE:
+            yield setting.escape(piece.forms[0])
+        elif piece.kind is Kind.TERM and first and piece.text[0].isupper():
+            yield setting.escape(piece.forms[-1])
+        else:
+            yield piece.raw
         first = first and not piece.text
 
 
