@@ -11,6 +11,7 @@ Row = tuple[Words, str | Words, str | Words]  # subject, figure, command
 HEAD: Row = (("what", "项目"), ("measured", "结果"), ("command", "命令"))
 SOURCES = {  # score cards and benchmarks behind the figures, by the name shown to readers
     "captions": "demo",
+    "Chinese captions": "captions-zh-en",
     "multi30k": OWN_LINE,
     "tatoeba": "tatoeba",
     "bench": "bench-base",
@@ -24,6 +25,7 @@ def results(language: str) -> str:
     rows = [
         HEAD,
         *_captions(demo),
+        _chinese(raw("captions-zh-en")),
         *(_multi30k(seeds) for seeds in by_setting(OWN_LINE)),
         _tatoeba(raw("tatoeba")),
         _training(raw("bench-base")),
@@ -54,6 +56,18 @@ def _captions(demo: Any) -> list[Row]:
             "`make demo`",
         ),
     ]
+
+
+def _chinese(card: Any) -> Row:
+    minutes = f"{card['training']['seconds'] / 60:.1f}"
+    return (
+        (
+            f"embedded captions, Chinese → English, {minutes} minutes",
+            f"内置语料，中 → 英，{minutes} 分钟",
+        ),
+        f"BLEU {card['tests']['test']['bleu']:.1f}",
+        "`seq2see demo --languages zh-en`",
+    )
 
 
 def _multi30k(seeds: list[Any]) -> Row:
