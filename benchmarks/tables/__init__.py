@@ -55,7 +55,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "docs/cost.md": {"complexity": attention.complexity},
     "docs/data.md": {"store": store.store},
-    "docs/documents.md": {"glossary": documents.glossary},
+    "docs/documents.md": {"glossary": documents.glossary, "hard": documents.hard},
     "docs/looking.md": {"attribution": attribution.attribution},
     "docs/painting.md": {
         "judge": painting.judge,

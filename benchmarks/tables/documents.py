@@ -1,4 +1,6 @@
-"""Table of docs/documents.md, from `glossary.py`."""
+"""Tables of docs/documents.md, from `glossary.py` and `hard.py`."""
+
+from typing import Any
 
 from tables.raw import NOT_YET, computer, raw, table
 
@@ -26,3 +28,34 @@ def glossary() -> str:
         f"{result['rows']['none']['signature']}. The references use the usual words."
     )
     return f"{table(head, *rows)}\n\n{note}"
+
+
+def hard() -> str:
+    """Compare what hard sentences keep, by kind, with and without `decode.keep`."""
+    if (result := raw("hard")) is None:
+        return NOT_YET
+    without, with_keep = result["hard"].values()
+    rows = []
+    for kind, share in with_keep.items():
+        shares = [f"{one['kept']:.0%}" for one in (without[kind], share)]
+        rows.append((kind, f"{share['sentences']}", *shares))
+    head = ("kind", "sentences", "come through without `decode.keep`", "with it")
+    return f"{table(head, *rows)}\n\n{_hard_note(result)}"
+
+
+def _hard_note(result: Any) -> str:
+    capitals = result["hard"]["decode.keep = true"]["capitals"]
+    ordinary = result["ordinary"]
+    without, with_keep = ordinary["systems"]
+    searched = list(ordinary["searched"].values())
+    p_values = [with_keep["bleu"][key] for key in ("p_bootstrap", "p_randomisation")]
+    return (
+        f"Capitals: BLEU {capitals['bleu']:.1f}, and {capitals['bleu_lower_case']:.1f} of the same "
+        f"sentences in lower case, both regardless of case. Ordinary sentences, "
+        f"{ordinary['sentences']:,} of the public test set: BLEU {without['bleu']['score']:.2f} "
+        f"without and {with_keep['bleu']['score']:.2f} with (paired tests: p "
+        f"{p_values[0]:.3f} and {p_values[1]:.3f}); {ordinary['changed']:,} translations differ, and "
+        f"{searched[1] / searched[0] - 1:.0%} more texts are searched. One seed, "
+        f"{result['training']['seconds'] / 60:.0f} minutes of training; {computer(result)}; "
+        f"{ordinary['signatures']['bleu']['bootstrap']}"
+    )
