@@ -53,7 +53,7 @@ class Lexicon:
         return cls(frozenset(words.split()), tuple(stand_ins.split()))
 
     def text(self) -> str:
-        """Write the stand-ins, an empty line, and one word a line in alphabetical order."""
+        """Write the stand-ins, two empty lines, and the words in alphabetical order, one a line."""
         return "\n".join([*self.stand_ins, "", "", *sorted(self.words), ""])
 
     def names(self, text: str, language: str, start: int, end: int) -> Iterator[tuple[int, int]]:
