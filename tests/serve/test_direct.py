@@ -1,5 +1,6 @@
 """The short way of well-formed requests: its answers are those of FastAPI."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ pytest.importorskip("fastapi", reason="the server needs the extra serve")
 from fastapi import FastAPI
 
 from seq2see.serve import native
+from seq2see.serve.direct import Direct
 
 DIRECT = "application/json"
 BY_FASTAPI = "application/json; charset=utf-8"
@@ -65,6 +67,18 @@ def test_a_well_formed_request_does_not_pass_fastapi(
     monkeypatch.setattr(FastAPI, "__call__", broken)
     assert post(toy, path, body, DIRECT).status_code == 200
     assert post(toy, path, body, BY_FASTAPI).status_code == 500
+
+
+def test_other_scopes_than_requests_are_handed_on() -> None:
+    passed: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        passed.append(scope)
+
+    scope = {"type": "lifespan"}
+    unused: Any = None
+    asyncio.run(Direct(app, [])(scope, unused, unused))
+    assert passed == [scope]
 
 
 def test_a_failure_is_answered_and_logged_without_its_message(

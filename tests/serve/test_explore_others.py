@@ -89,7 +89,7 @@ def test_they_are_listed_with_what_they_have_and_translate_nothing(mixed: Any) -
         ("/v1/score", {"source": ["zwei"], "target": ["two"]}),
     ):
         message = refusal(mixed.client.post(route, json=body | {"model": "writer"}))
-        assert message.startswith("model writer is for looking inside")
+        assert message == "model writer does not translate; it is for /v1/explore alone"
     assert mixed.translate("zwei vier") == ["two four"]
 
 

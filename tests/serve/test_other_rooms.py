@@ -134,7 +134,7 @@ def test_a_picture_in_its_rooms(
     assert "rgb(" in (tmp_path / "head.svg").read_text(encoding="utf-8")
     (tmp_path / "large.png").write_bytes(bytes(750_001))
     visit.find("#look-picture").set_input_files(tmp_path / "large.png")
-    visit.see("#trouble span", "The picture has 751 kB; the server takes at most 750 kB.")
+    visit.see("#trouble span", "The picture is 751 kB; the server takes at most 750 kB.")
     (tmp_path / "text.png").write_text("no picture", encoding="utf-8")
     visit.find("#look-picture").set_input_files(tmp_path / "text.png")
     visit.expect(visit.find("#trouble span")).to_contain_text("not a picture of a known format")

@@ -19,9 +19,9 @@ NAMES = {"de": "German", "zh": "Chinese"}
 VAL_CAPTIONS, TEST_CAPTIONS = 300, 1000  # to choose the best head, and to report its error rate
 
 
-def demo(name: str, out: Path, minutes: float | None, device: str, console: Console) -> None:
+def demo(recipe_name: str, out: Path, minutes: float | None, device: str, console: Console) -> None:
     """Train a recipe of the captions in `out`, or resume it; then show what the model does."""
-    recipe = Recipe.load(name, [] if minutes is None else [f"train.minutes={minutes}"])
+    recipe = Recipe.load(recipe_name, [] if minutes is None else [f"train.minutes={minutes}"])
     languages = (recipe.data.source, recipe.data.target)
     scorecard = out / "scorecard.json"
     before = scorecard.read_bytes() if scorecard.exists() else b""

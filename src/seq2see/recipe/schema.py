@@ -110,12 +110,12 @@ class TokenizerConfig(Section):
     min_frequency: Count = 2  # of words; rarer ones are <unk>
     # Share of the training sentences that is segmented anew each epoch (Kudo, 2018).
     sampling: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    # Of subwords: rare characters are spelled in bytes, and none is <unk>. By default for
-    # data.train and data.mix, if the vocabulary may have at least 2000 entries.
+    # Subwords: rare characters are spelled in bytes, and none is <unk>. The default for data.train
+    # and data.mix, if the vocabulary may have at least 2000 entries.
     byte_fallback: bool | None = None
-    # Of subwords: numbers are spelled digit by digit. By default for data.train and data.mix.
+    # Subwords: numbers are spelled digit by digit. The default for data.train and data.mix.
     split_digits: bool | None = None
-    # Of all texts: nfc composes accents, nfkc also replaces variants, such as ， by a comma.
+    # All kinds: nfc composes accents, nfkc also replaces variants, such as ， by a comma.
     normalise: Literal["none", "nfc", "nfkc"] = "nfc"
     segmenter: Literal["characters", "jieba"] = "characters"  # of Chinese words
 
@@ -209,7 +209,7 @@ class DecodeConfig(Section):
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.6  # α; 0 for none
     max_ratio: Annotated[float, Field(gt=0, le=100.0)] = 2.0  # at most ratio × source tokens + 10
     min_length: Whole = 0  # target tokens before </s> is allowed
-    # Search again for numbers, addresses and, with data.exchange, names that were lost.
+    # Search again where numbers, addresses, emoji, names or quotation marks were lost.
     keep: bool = True
 
 

@@ -52,7 +52,7 @@ def _families(missing: set[str]) -> tuple[list[str], set[str]]:
 
 
 def _region(characters: set[str]) -> str:
-    """End of the names of fonts for these characters; Han letters look different by country."""
+    """Suffix of the names of suitable fonts; Han characters look different in each country."""
     if any("\u3040" <= character <= "\u30ff" for character in characters):
         return " JP"
     if any("\uac00" <= character <= "\ud7ff" for character in characters):

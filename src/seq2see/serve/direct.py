@@ -35,7 +35,7 @@ class Direct:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._routes.get(scope["path"])
+        route = self._routes.get(scope.get("path", ""))  # a lifespan has none
         if route is None or scope.get("method") != "POST" or not _is_json(scope["headers"]):
             return await self._app(scope, receive, send)
         message = await receive()  # the whole body: the gate has read it

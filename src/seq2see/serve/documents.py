@@ -32,8 +32,9 @@ class Rank:
     prefix: str
     asked: list[str] = field(default_factory=list)
     text: str | None = None  # when it is done
-    log_probability: float = 0.0
+    log_probability: float = 0.0  # of the first round, as is the score
     score: float = 0.0
+    scored: bool = False
     own: bool = False  # whether any sentence has so many translations
 
     def sentences(self) -> list[Sentence]:
@@ -49,8 +50,10 @@ class Rank:
             self.prefix = ""
             chosen = [result[min(self.rank, len(result) - 1)] for result in results]
             self.own = self.own or any(self.rank < len(result) for result in results)
-            self.log_probability += sum(one.log_probability for one in chosen)
-            self.score += sum(one.score for one in chosen)
+            if not self.scored:  # later rounds search again for what was lost
+                self.scored = True
+                self.log_probability = sum(one.log_probability for one in chosen)
+                self.score = sum(one.score for one in chosen)
             self.asked = self.steps.send([one.text for one in chosen])
         except StopIteration as stop:
             self.text = stop.value

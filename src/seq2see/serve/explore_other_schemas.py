@@ -8,10 +8,10 @@ from seq2see.serve.explore_schemas import Likely, Prediction, Tokens
 class NextTokens(BaseModel):
     """A text and its likeliest continuation, token by token."""
 
-    tokens: Tokens = Field(description="Of the text and its continuation, </s> last.")
+    tokens: Tokens = Field(description="The text and its continuation, </s> last.")
     given: int = Field(description="Tokens of the text; those after it continue it.")
     text: str = Field(description="The text and at most 40 tokens that continue it.")
-    log_probability: float = Field(description="Of the given text.")
+    log_probability: float = Field(description="That of the given text.")
     steps: list[Prediction]
 
 
@@ -51,7 +51,7 @@ class PictureLayer(BaseModel):
     """All heads of a layer over a picture."""
 
     name: str
-    heads: list[Shares] = Field(description="Of each head, the share of each patch, row by row.")
+    heads: list[Shares] = Field(description="For each head, the share of each patch, row by row.")
 
 
 class Picture(BaseModel):

@@ -1,4 +1,4 @@
-"""Views of models that do not translate, by what the explorer has of them."""
+"""Views of models that do not translate, by the kind of the model."""
 
 import base64
 import binascii
@@ -18,9 +18,14 @@ from seq2see.tasks.picture_model import PictureModel
 
 Values = dict[str, Any]
 PIXELS = 4_000_000
-# What only models that translate have.
-NOTHING: Values = {"beam": None, "length_penalty": None, "methods": [], "checkpoints": []}
-NOTHING |= {"gold": False}
+# Values of what only models that translate have.
+NOTHING: Values = {
+    "beam": None,
+    "length_penalty": None,
+    "methods": [],
+    "checkpoints": [],
+    "gold": False,
+}
 NAMES = {
     "continuation": "a language model",
     "blanks": "a masked model",

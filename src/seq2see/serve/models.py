@@ -215,8 +215,7 @@ class Models:
     ) -> list[Served]:
         """Return the models that a request may mean; refuse if there are none."""
         if name in self._shown:
-            rule = "it does not translate, and /v1/explore alone shows it"
-            raise Problem(status, f"model {name} is for looking inside: {rule}")
+            raise Problem(status, f"model {name} does not translate; it is for /v1/explore alone")
         if not self._served:
             raise Problem(status, "this server has no model that translates")
         if name is not None and name not in self._served:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 SUBSCRIPTS = "₁₂₃₄"
+CONTINUED = "89AB"  # first digits of bytes that are not the first of a character
 
 
 def surfaces(pieces: Sequence[str]) -> list[str]:
@@ -29,12 +30,13 @@ def labels(pieces: Sequence[str]) -> list[str]:
     labels = list(pieces)
     first = 0  # of the bytes of a character
     for place, surface in enumerate(surfaces(pieces)):
-        if not BYTE.fullmatch(pieces[place]):
-            first = place + 1
-        elif surface:
-            if len(surface) == 1 and surface.isprintable() and surface != "\ufffd":
-                numbers = SUBSCRIPTS if place > first else ("",)
-                for number, byte in enumerate(range(first, place + 1)):
-                    labels[byte] = surface + numbers[number]
-            first = place + 1
+        byte = BYTE.fullmatch(pieces[place])
+        if byte is None:
+            continue
+        if byte[1][0] not in CONTINUED:
+            first = place
+        if len(surface) == 1 and surface.isprintable() and surface != "\ufffd":
+            numbers = SUBSCRIPTS if place > first else ("",)
+            for number, index in enumerate(range(first, place + 1)):
+                labels[index] = surface + numbers[number]
     return labels

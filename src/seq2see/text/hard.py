@@ -158,7 +158,7 @@ def _capitals(rows: list[dict[str, str]], languages: tuple[str, str], count: int
 
 
 def lost(sentence: Hard, translation: str) -> Iterator[Forms]:
-    """Yield what a translation lacks; every piece wants a place of its own."""
+    """Yield what a translation lacks; every piece needs a place of its own."""
     for forms in sorted(sentence.wanted, key=lambda forms: -max(map(len, forms))):
         match = next(filter(None, (_pattern(form).search(translation) for form in forms)), None)
         if match is None:

@@ -27,7 +27,7 @@ DEFAULT_SIZE = {"unigram": 8000, "bpe": 8000, "char": 1_000_000}  # char: every 
 TRAINING_PAIRS = 200_000
 TRAINING_CHARACTERS = 20_000_000  # SentencePiece takes about 20 bytes for each
 
-# What tokenizer.json did not say in earlier versions.
+# Keys that tokenizer.json lacked in earlier versions.
 EARLIER: dict[str, Any] = {
     "fingerprint": None,
     "normalise": None,

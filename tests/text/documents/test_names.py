@@ -1,5 +1,7 @@
 """Names, stand-ins, quotation marks and capitals: kept by a second round of translation."""
 
+import tracemalloc
+
 import pytest
 
 from seq2see.text.documents import Lexicon, run, translate_document, translate_line
@@ -25,10 +27,23 @@ def names(text: str, language: str = "de") -> list[str]:
         ("Lehrerin, Gartens, Gärten, Gartenlehrerin", ["Gärten"]),
         ("Herr Jungmeier traf Wahrungen.", ["Jungmeier"]),  # an ending of nouns
         ("traf gestern xyz", []),
+        (f"Herr K{'a' * 500} traf Tom", []),  # nobody has such a name
     ],
 )
 def test_names_are_words_with_a_capital_that_training_lacked(text: str, found: list[str]) -> None:
     assert names(text) == found
+
+
+def test_a_name_far_into_a_text_does_not_copy_it() -> None:
+    text = "Kowalczyk traf " * 300
+    tracemalloc.start()
+    try:
+        found = sum(1 for _ in LEXICON.names(text, "de", 0, len(text)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found == 300
+    assert peak < len(text)
 
 
 def test_an_empty_lexicon_knows_no_names() -> None:
@@ -131,7 +146,17 @@ def test_a_sentence_in_capitals_is_translated_in_lower_case() -> None:
     assert run(steps, lambda texts: [english[t] for t in texts]) == line(text, english)
 
 
-@pytest.mark.parametrize("text", ["NATO", "Die NATO UND DIE EU", "12 %", "你好吗"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NATO",
+        "Die NATO UND DIE EU",
+        "12 %",
+        "你好吗",
+        "NASA 和 ESA 合作。",
+        "NASA和ESA、IBM和AMD。",
+    ],
+)
 def test_abbreviations_are_no_sentences_in_capitals(text: str) -> None:
     assert not in_capitals(text)
 

@@ -1,4 +1,4 @@
-"""Models of one stack that read a text: they write on, fill blanks or classify."""
+"""Views of models of one stack: they continue a text, fill its blanks or classify it."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -6,6 +6,7 @@ import { Picture, shorten, widthOf } from "./picture.js";
 
 export const START = "▁"; // begins a word's first piece
 const BYTE = /^<0x([0-9A-F]{2})>$/; // of a character without a piece of its own
+const CONTINUED = /^<0x[89AB]/; // not the first byte of a character
 const SUBSCRIPTS = "₁₂₃₄";
 const SIZE = 16;
 const WIDEST = 240;
@@ -30,13 +31,12 @@ function named(pieces) {
   const names = [...pieces];
   let first = 0;
   surfacesOf(pieces).forEach((surface, place) => {
-    const spelled = BYTE.test(pieces[place]);
-    if (spelled && surface === "") return;
+    if (!BYTE.test(pieces[place])) return;
+    if (!CONTINUED.test(pieces[place])) first = place;
     const whole = [...surface].length === 1 && !/[\p{C}\ufffd]/u.test(surface);
-    for (let byte = first; spelled && whole && byte <= place; byte++) {
+    for (let byte = first; whole && byte <= place; byte++) {
       names[byte] = place > first ? surface + SUBSCRIPTS[byte - first] : surface;
     }
-    first = place + 1;
   });
   return names;
 }

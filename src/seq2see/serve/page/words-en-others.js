@@ -6,7 +6,7 @@ export const enOthers = {
   pictureNote:
     "BMP, GIF, JPEG, PNG or WebP of at most 750 kB. It stays in this tab and is not part of the link.",
   noPicture: "Choose a picture above to look inside the model.",
-  largePicture: "The picture has {size} kB; the server takes at most {most} kB.",
+  largePicture: "The picture is {size} kB; the server takes at most {most} kB.",
   unreadable: "The browser cannot read {name}.",
   "subject.picture": "Model {model}; picture: {picture}",
   "sentence.continuation": "Text",
@@ -56,7 +56,7 @@ export const enOthers = {
   "lacks.compare":
     "This room compares two translations of one sentence, and a {kind} translates nothing.",
   givenText: "The text",
-  goesOn: "How it goes on",
+  goesOn: "How it continues",
   tokenByToken: "Token by token",
   part: "Part",
   nextNote:

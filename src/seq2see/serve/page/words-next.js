@@ -1,7 +1,7 @@
 // Words of a language model: each token given those before it, and how the text goes on.
 
 import { lookOf } from "./look.js";
-import { percent } from "./numbers.js";
+import { decimal, percent } from "./numbers.js";
 import { stack } from "./picture.js";
 import { drawStep } from "./steps.js";
 import { drawLive } from "./svg.js";
@@ -27,12 +27,12 @@ function drawText(answers, { width, chosen, language }) {
   ], 24);
   const title = say("tokenByToken");
   const rows = steps.map(({ probability }, index) => [
-    labels[index], say(index < given ? "givenText" : "goesOn"), probability.toFixed(6),
+    labels[index], say(index < given ? "givenText" : "goesOn"), decimal(probability, 6),
   ]);
   return {
     name: "next",
     title,
-    note: say("nextNote", { log: log.toFixed(3).replace("-", "−") }),
+    note: say("nextNote", { log: decimal(log, 3) }),
     picture,
     drawing: drawLive(picture, title, (key) => change({ word: key })),
     table: { columns: [say("piece"), say("part"), say("probability")], rows },

@@ -72,8 +72,9 @@ class Noun:
 
     def __init__(self, kind: str, row: str) -> None:
         """Derive the forms from the noun's kind and its row of the lexicon."""
-        forms, chinese, *pronoun = columns(row)[:6], *columns(row)[6:]
-        article, singular, genitive, plural, english, english_plural = forms
+        cells = columns(row)
+        article, singular, genitive, plural, english, english_plural = cells[:6]
+        chinese, *pronoun = cells[6:]
         self.classifier = chinese[0]
         self.chinese = chinese[1:]
         self.kind = kind

@@ -1,4 +1,4 @@
-"""Phrases of the caption grammar: words of both languages and the links between them."""
+"""Phrases of the caption grammar: words of the languages and the links between them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Unit = list[str]  # a run of English words, identified by object identity
 
 
 class Piece(NamedTuple):
-    """Run of German words with the English units they are linked to."""
+    """Run of German words or Chinese characters with the English units they are linked to."""
 
     words: Words
     targets: tuple[tuple[Unit, Links], ...] = ()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from unicodedata import category
 
 from seq2see.text.documents.protected import protected
 from seq2see.text.documents.steps import Result, Steps
@@ -11,10 +12,15 @@ FEWEST = 2  # words; one in capitals is an abbreviation
 
 
 def in_capitals(text: str) -> bool:
-    """Tell whether a text is in capitals: several words, and no letter of lower case."""
+    """Tell whether a text is in capitals: several words, and no other letter.
+
+    A Chinese sentence with two abbreviations is not.
+    """
     plain = _outside(text, lambda part: part, inside=lambda _: " ")
     words = WORD.findall(plain)
-    return sum(map(str.isupper, words)) >= FEWEST and not any(map(str.islower, plain))
+    if sum(map(str.isupper, words)) < FEWEST:
+        return False
+    return not any(letter.islower() or category(letter) == "Lo" for letter in plain)
 
 
 def lowered(text: str) -> str:

@@ -13,6 +13,7 @@ MOST = 200_000  # words of a lexicon, the most frequent ones
 COMMON = 8  # names of the training text that stand in for others, at most
 FEWEST = 10  # pairs with such a name
 IN_BOTH = 0.8  # share of the pairs with a name on either side that have it on both
+LONGEST_NAME = 100  # characters; the search for the parts of a compound takes their square
 LONGEST_ENDING = 2  # letters
 ENDINGS = ("", "e", "en", "er", "es", "n", "s")  # of a German compound
 SHORTEST = 4  # letters of a stem, or of a part of a compound
@@ -23,6 +24,7 @@ DETERMINER = re.compile(
     r"(?:e[mnrs]?)?|keine?|im|am|ans|ins|zu[mr]|vom|beim|zwei|drei|vier|\d+)\s+",
     re.IGNORECASE,
 )
+LONGEST_DETERMINER = 20  # characters, with the spaces after it
 NOUN = re.compile(r"(?:ung|heit|keit|schaft|ismus|tion|tät|nis|chen|lein)(?:e|en|s|se|sen)?$")
 
 
@@ -51,7 +53,7 @@ class Lexicon:
         return cls(frozenset(words.split()), tuple(stand_ins.split()))
 
     def text(self) -> str:
-        """Write the stand-ins, an empty line, and one word a line in alphabetical order."""
+        """Write the stand-ins, two empty lines, and the words in alphabetical order, one a line."""
         return "\n".join([*self.stand_ins, "", "", *sorted(self.words), ""])
 
     def names(self, text: str, language: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -71,7 +73,11 @@ class Lexicon:
 
     def _is_name(self, match: re.Match[str], language: str) -> bool:
         word = match.group()
-        if len(word) < 2 or not word[0].isupper() or word.casefold() in self.words:
+        if (
+            not 2 <= len(word) <= LONGEST_NAME
+            or not word[0].isupper()
+            or word.casefold() in self.words
+        ):
             return False
         german = base(language) == "de"
         if german and _is_noun(match):
@@ -123,10 +129,11 @@ def _may_be_name(word: str) -> bool:
 
 def _is_noun(match: re.Match[str]) -> bool:
     """Tell whether the context or the end of a German word says that it is a common noun."""
-    before = match.string[: match.start()].split(" ")[-2:]
-    return (
-        bool(DETERMINER.fullmatch(" ".join(before))) or NOUN.search(match.group()[2:]) is not None
-    )
+    text, start = match.string, match.start()
+    word_before = text.rfind(" ", 0, max(0, start - 1)) + 1
+    near = max(word_before, start - LONGEST_DETERMINER)
+    determined = DETERMINER.fullmatch(text, near, start) is not None
+    return determined or NOUN.search(match.group()[2:]) is not None
 
 
 EMPTY = Lexicon()
