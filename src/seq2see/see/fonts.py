@@ -72,7 +72,7 @@ def _add_new() -> None:
     """Add the fonts that were installed after Matplotlib had made its list of them."""
     listed = {font.fname for font in font_manager.fontManager.ttflist}
     for path in sorted({*font_manager.findSystemFonts()} - listed):
-        with suppress(RuntimeError, OSError):  # a kind of font that Matplotlib cannot read
+        with suppress(RuntimeError, OSError, ValueError):  # one that Matplotlib cannot read
             font_manager.fontManager.addfont(path)
 
 

@@ -75,7 +75,7 @@ class Batcher:
 
     def __init__(self, name: str, workers: int, bound: int, metrics: Metrics) -> None:
         self.workers = workers
-        self._bound = bound
+        self.bound = bound
         self._metrics = metrics
         self._sizes = metrics.batch_sentences.labels(name)
         self._length = metrics.queue.labels(name)
@@ -92,12 +92,12 @@ class Batcher:
         """Compute the results of all sentences, in order; refuse them if the queue is full."""
         if not sentences:
             return []
-        if len(sentences) > self._bound:
-            rule = f"at most {self._bound} are allowed"
+        if len(sentences) > self.bound:
+            rule = f"at most {self.bound} are allowed"
             raise Problem(413, f"the text has {len(sentences)} sentences; {rule}")
-        if len(self._queue) + len(sentences) > self._bound:
+        if len(self._queue) + len(sentences) > self.bound:
             self._dispatch()  # some may wait only for what arrives with them
-        if len(self._queue) + len(sentences) > self._bound:
+        if len(self._queue) + len(sentences) > self.bound:
             raise busy(max(1, math.ceil(len(self._queue) / self._rate)))
         ticket = Ticket(len(sentences), self._loop.create_future())
         if ticket_made:

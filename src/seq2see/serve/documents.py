@@ -76,8 +76,13 @@ async def translate_texts(
         if not open_ranks:
             break
         asked = list(dict.fromkeys(one for rank in open_ranks for one in rank.sentences()))
-        results = await translate_sentences(served, asked, options, patience)
-        answers = dict(zip(asked, results, strict=True))
+        # A request is bounded by its first round; later ones ask for several ways to translate.
+        most = max(1, len(asked)) if answers is None else served.batcher.bound
+        answers = {}
+        for start in range(0, len(asked), most):
+            part = asked[start : start + most]
+            translations = await translate_sentences(served, part, options, patience)
+            answers |= zip(part, translations, strict=True)
     results = [
         [
             Translation(rank.text or "", rank.log_probability, rank.score)
