@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seq2see.errors import InputError
 from seq2see.recipe.schema import Recipe, TokenizerConfig
 from seq2see.text import alphabet, tokenizers
 from seq2see.text.specials import UNKNOWN
@@ -127,3 +128,8 @@ def test_the_note_on_the_characters_is_kept(tmp_path: Path) -> None:
 def test_long_lines_of_the_training_text_are_not_skipped() -> None:
     model = Subwords.train(["日月水火" * 20_000], "unigram", 500)
     assert UNKNOWN not in model.encode("火水月日")
+
+
+def test_no_text_is_refused() -> None:
+    with pytest.raises(InputError, match="no training text"):
+        Subwords.train([], "unigram", 400, byte_fallback=True, split_digits=True)

@@ -175,7 +175,7 @@ class TextData:
         if counts := dict(self.encoded.exchanged):
             pairs = f"exchanged in {counts.pop('pairs'):,} of {len(self.encoded):,} training pairs"
             kinds = " · ".join(f"{count:,} {kind}" for kind, count in counts.items())
-            self.notes = [*self.notes, f"{pairs}: {kinds}"]
+            self.notes = [*self.notes, f"{pairs}: {kinds}" if kinds else pairs]
         limit = self.task.recipe.data.max_length
         self.lines = fitting(self.encoded.sizes, limit, "train")
         self.validation = self.task.held_out(self.tokenizers, self.corpus.val)

@@ -183,7 +183,7 @@ def _alphabet_options(
         options["split_digits"] = True  # 0 to 9
     if split_digits and kind != "char":
         options["user_defined_symbols"] = digits = alphabet.digits(counts)
-    if byte_fallback:
+    if byte_fallback and counts.total():  # SentencePiece refuses to learn from no text
         chosen = alphabet.frequent(counts, size)
         options["character_coverage"] = alphabet.coverage(counts)
         options["required_chars"] = "".join(char for char in chosen if char not in digits)

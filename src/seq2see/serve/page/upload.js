@@ -6,6 +6,7 @@ const field = document.getElementById("look-picture");
 
 let present = null; // its name, and its content in base64
 let problem = null;
+let latest = null; // the file that was chosen last; a slower one before it is ignored
 
 /** The picture that was chosen; null if there is none. */
 export function presentPicture() {
@@ -29,6 +30,7 @@ function readFile(file) {
 
 async function choose(file) {
   const kilobytes = (bytes) => Math.ceil(bytes / 1000);
+  latest = file;
   present = problem = null;
   if (file.size > MOST_BYTES) {
     const values = { size: kilobytes(file.size), most: kilobytes(MOST_BYTES) };
@@ -36,9 +38,10 @@ async function choose(file) {
     return;
   }
   try {
-    present = { name: file.name, content: await readFile(file) };
+    const content = await readFile(file);
+    if (file === latest) present = { name: file.name, content };
   } catch {
-    problem = { key: "unreadable", values: { name: file.name } };
+    if (file === latest) problem = { key: "unreadable", values: { name: file.name } };
   }
 }
 
